@@ -1,0 +1,33 @@
+# `make demo` and `make test` need python3 >= 3.11 with pip; everything else goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.installed
+	$(BIN)/svae demo mouse --out runs/demo
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean:
+	rm -rf $(VENV) runs
+
+# Some systems ship python3 without ensurepip: then the pip that is there fills the environment.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("svae needs Python 3.11 or newer; try  make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+		$(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,142 @@
+"""Algorithm 1: one stochastic estimate of the variational bound, and its gradients.
+
+The natural gradient of the bound in q(theta) is its plain gradient in the expected statistics of q(theta). `pgm.infer`
+takes those statistics (the moments) as an argument, so one backward pass gives the exact natural gradient of every
+model: with one local factor or many, and with the last term of Prop. 4.2 that Algorithm 1 abbreviates.
+
+A variant of the estimator is another function with the same signature.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from svae import expfam
+from svae._model import SVAE
+from svae.messages.compensated import compensated_sum
+
+
+class Evidence(NamedTuple):
+    """The parts of the bound that depend on data, summed over the counted frames of a batch."""
+
+    log_likelihood: Float[Array, ""]  # E log p(y | x, gamma), by sampling
+    kl: Float[Array, ""]  # E_q(theta) KL(q*(x) || p(x | theta))
+    log_normalizer: Float[Array, ""]  # the surrogate bound; its derivative in the moments is E t_x(x)
+    usage: Float[Array, " K"]  # expected frames in each state
+    residual: Float[Array, ""]  # of the worst mean field fixed point
+
+
+class Bound(NamedTuple):
+    """The bound = log_likelihood - local_kl - global_kl - weights_kl, in nats for the whole data set."""
+
+    bound: Float[Array, ""]
+    log_likelihood: Float[Array, ""]
+    local_kl: Float[Array, ""]
+    global_kl: Float[Array, ""]
+    weights_kl: Float[Array, ""]
+    usage: Float[Array, " K"]
+    residual: Float[Array, ""]
+
+
+class Gradient(NamedTuple):
+    """Directions of ascent, one for each trainable part of an SVAE."""
+
+    q: Any  # natural gradient, in natural coordinates centred at q
+    recognize: Any
+    observe: Any
+
+
+def evidence(model: SVAE, moments: Any, y: Array, mask: Bool[Array, "B T"], counted: Bool[Array, "B T"], key) -> Evidence:
+    """Lines 1 to 4 of Algorithm 1 for a batch of sequences."""
+    key_x, key_gamma = jax.random.split(key)
+    potentials = jax.vmap(model.recognize)(y, mask)  # psi <- r(y; phi)
+    posterior = jax.vmap(model.pgm.infer, (None, 0, 0))(moments, potentials, mask)  # q*(x)
+
+    def log_likelihood(key_x, key_gamma):
+        x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, jax.random.split(key_x, len(y)))  # x ~ q*(x)
+        gamma = model.observe.draw(key=key_gamma)  # gamma ~ q(gamma)
+        return jax.vmap(gamma.log_prob)(x, y)
+
+    keys = jax.random.split(key_x, model.config.samples), jax.random.split(key_gamma, model.config.samples)
+    log_prob = jnp.mean(jax.vmap(log_likelihood)(*keys), 0)
+    total = lambda terms: compensated_sum(jnp.where(counted, terms, 0).reshape(-1))  # noqa: E731
+    usage = jnp.sum(jnp.where(counted[..., None], posterior.states, 0), (0, 1))
+    return Evidence(
+        total(log_prob), total(posterior.kl), total(posterior.log_normalizer), usage, jnp.max(posterior.residual)
+    )
+
+
+def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:
+    return SVAE(model.pgm, model.q, recognize, observe, model.scaling, model.config, model.shape)
+
+
+def _bound(model: SVAE, found: Evidence, scale: Float[Array, ""]) -> Bound:
+    global_kl, weights_kl = expfam.kl(model.q, model.pgm.prior), model.observe.kl()
+    log_likelihood, local_kl = scale * found.log_likelihood, scale * found.kl
+    bound = log_likelihood - local_kl - global_kl - weights_kl
+    return Bound(bound, log_likelihood, local_kl, global_kl, weights_kl, scale * found.usage, found.residual)
+
+
+def elbo(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None) -> Bound:
+    """Estimate of the bound for `num_data` sequences from a batch y (B, T, ...) of them.
+
+    `counted` marks the frames whose likelihood and KL count (default: all real frames); the others serve as context.
+    """
+    counted = mask if counted is None else counted
+    return _bound(model, evidence(model, expfam.moments(model.q), y, mask, counted, key), num_data / len(y))
+
+
+def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+    """Algorithm 1 with the unbiased natural gradient: `(Bound, Gradient)`; arguments as for `elbo`."""
+    counted = mask if counted is None else counted
+    scale = num_data / len(y)
+
+    def objective(parts):
+        moments, recognize, observe = parts
+        found = evidence(_with_networks(model, recognize, observe), moments, y, mask, counted, key)
+        return scale * (found.log_likelihood - found.kl), found
+
+    parts = (expfam.moments(model.q), model.recognize, model.observe)
+    (d_moments, d_recognize, d_observe), found = eqx.filter_grad(objective, has_aux=True)(parts)
+    natural = expfam.natural_gradient(model.q, model.pgm.prior, d_moments)  # prior - q + d_moments, in the dual
+    d_kl = eqx.filter_grad(lambda observe: observe.kl())(model.observe)  # not scaled by N
+    d_observe = jax.tree.map(jnp.subtract, d_observe, d_kl)
+    return _bound(model, found, scale), Gradient(natural, d_recognize, d_observe)
+
+
+def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+    """The estimator of the code published with the paper: `prior - q + N (E t_x(x), 1)`, the last term dropped."""
+    surrogate = lambda found: found.log_normalizer  # noqa: E731
+    return _with_natural(surrogate, model, y, mask, num_data, key, counted)
+
+
+def value_and_grad_printed(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+    """Algorithm 1 as the paper prints it: the last term keeps the gradient of log p(y | x, gamma) only."""
+    surrogate = lambda found: found.log_normalizer + found.log_likelihood  # noqa: E731
+    return _with_natural(surrogate, model, y, mask, num_data, key, counted)
+
+
+def value_and_grad_flat(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+    """Standard gradients in plain natural parameters: the Fisher information times the natural gradient."""
+    bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted)
+    return bound, gradient._replace(q=flat_gradient(model.q, gradient.q))
+
+
+def flat_gradient(q: Any, natural: Any) -> Any:
+    """Fisher(q) times a natural gradient, by one Hessian-vector product; both in coordinates centred at q."""
+    stats = lambda eta: expfam.expected_stats(expfam.from_natural(q, eta))  # noqa: E731
+    _, flat = jax.jvp(stats, (expfam.natural(q),), (expfam.uncentre(q, natural),))
+    return expfam.centre(q, flat)
+
+
+def _with_natural(objective: Callable, model, y, mask, num_data, key, counted) -> tuple[Bound, Gradient]:
+    """The unbiased estimate with the natural gradient of another objective in place of its own."""
+    frames = mask if counted is None else counted
+    bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted)
+    scaled = lambda moments: num_data / len(y) * objective(evidence(model, moments, y, mask, frames, key))  # noqa: E731
+    natural = expfam.natural_gradient(model.q, model.pgm.prior, jax.grad(scaled)(expfam.moments(model.q)))
+    return bound, gradient._replace(q=natural)

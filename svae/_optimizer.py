@@ -1,0 +1,86 @@
+"""Two kinds of steps in one update: natural steps for q(theta), any optax chain for the networks."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int
+
+from svae import expfam
+from svae._elbo import Gradient
+from svae._model import SVAE
+from svae.config import Config
+
+HALVINGS = 30
+
+
+class State(NamedTuple):
+    """What the optimiser remembers, beside the model."""
+
+    networks: Any  # of optax
+    damping: Float[Array, ""]  # shrinks all steps after a failure, and recovers
+    step: Int[Array, ""]
+
+
+class Update(NamedTuple):
+    model: SVAE
+    state: State
+    good: Bool[Array, ""]  # False: the update was not finite, and nothing but the damping changed
+    rho: Float[Array, ""]  # the natural step that was taken
+
+
+def networks_optimizer(config: Config) -> optax.GradientTransformation:
+    """Adam on clipped gradients, with a short linear start and a cosine end."""
+    warm = min(50, max(1, config.steps // 10))
+    schedule = optax.warmup_cosine_decay_schedule(
+        0.1 * config.learning_rate, config.learning_rate, warm, max(config.steps, warm + 1), 0.05 * config.learning_rate
+    )
+    return optax.chain(optax.clip_by_global_norm(10.0), optax.adam(schedule))
+
+
+def natural_schedule(config: Config, step: Int[Array, ""]) -> Float[Array, ""]:
+    """rho: constant, then down to a tenth over the last third, so that minibatch noise averages out."""
+    end = jnp.clip((step / max(config.steps, 1) - 2 / 3) * 3, 0, 1)
+    return config.natural_step * (1 - 0.9 * end)
+
+
+def networks(model: SVAE) -> tuple:
+    return eqx.filter((model.recognize, model.observe), eqx.is_inexact_array)
+
+
+def init(model: SVAE, optimizer: optax.GradientTransformation) -> State:
+    return State(optimizer.init(networks(model)), jnp.ones(()), jnp.zeros((), int))
+
+
+def natural_step(q: Any, direction: Any, rho: Float[Array, ""]) -> tuple[Any, Float[Array, ""]]:
+    """The guard: halve rho until twice the step stays in the domain.
+
+    With the exact natural gradient a step is no convex combination and can leave the domain. The domain is convex in
+    natural parameters, so a step that could be doubled keeps at least half of every scale matrix.
+    """
+    outside = lambda state: ~expfam.in_domain(expfam.step(q, direction, 2 * state[0])) & (state[1] < HALVINGS)  # noqa: E731
+    rho, halvings = jax.lax.while_loop(outside, lambda state: (state[0] / 2, state[1] + 1), (rho, 0))
+    rho = jnp.where(halvings < HALVINGS, rho, 0.0)
+    return expfam.step(q, direction, rho), rho
+
+
+def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.GradientTransformation, scale) -> Update:
+    """One step up the bound; `scale` brings the networks' gradients to nats per frame."""
+    rho = state.damping * natural_schedule(model.config, state.step)
+    q, rho = natural_step(model.q, gradient.q, rho.astype(jnp.result_type(float)))
+    ascent = jax.tree.map(lambda g: -g * scale, eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array))
+    changes, networks_state = optimizer.update(ascent, state.networks, networks(model))
+    changes = jax.tree.map(lambda c: state.damping * c, changes)
+    recognize, observe = eqx.apply_updates((model.recognize, model.observe), changes)
+    candidate = SVAE(model.pgm, q, recognize, observe, model.scaling, model.config, model.shape)
+    good = all_finite(gradient) & all_finite((q, recognize, observe))
+    damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
+    keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o) if eqx.is_array(n) else n, new, old)  # noqa: E731
+    return Update(keep(candidate, model), State(keep(networks_state, state.networks), damping, state.step + 1), good, rho)
+
+
+def all_finite(tree: Any) -> Bool[Array, ""]:
+    arrays = [leaf for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in arrays])) if arrays else jnp.array(True)

@@ -1,0 +1,174 @@
+"""Every option of a model and of its fit, with its default; standard library only."""
+
+import dataclasses
+import difflib
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+MODELS = ("vae", "gaussian", "gmm", "hmm", "lds", "slds")
+NETWORKS = ("affine", "mlp", "residual", "conv", "temporal", "recurrent")
+PRECISIONS = ("diagonal", "full")
+LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "student_t")
+VARIANCES = ("fixed", "learned", "network")
+WEIGHTS = ("point", "gaussian")
+
+
+class ConfigError(ValueError):
+    """An option that does not exist or a value that it cannot take, told in one sentence."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What `make` builds and how `fit` fits it; checked on construction, hashable."""
+
+    # the latent graphical model
+    model: str = "slds"
+    states: int | None = None  # an upper bound on K; None = the latent model's own default
+    latent_dim: int = 8
+    stickiness: float = 0.0  # extra prior counts on staying in a state
+    concentration: float = 1.0  # total of the Dirichlet's prior counts, shared out over the states
+    # the networks
+    network: str = "residual"
+    hidden: tuple[int, ...] = (64, 64)
+    precision: str = "diagonal"
+    likelihood: str = "gaussian"
+    variance: str = "learned"
+    missing: bool = False  # tell the recognition network which entries were observed
+    weights: str = "point"  # "gaussian" = the paper's q(γ)
+    # the fit
+    samples: int = 1
+    batch_size: int = 32
+    window: int | None = None  # frames that count in one window; None = whole recordings
+    overlap: int = 10  # further frames on each side of a window, for inference only
+    steps: int = 1000
+    natural_step: float = 0.1  # ρ
+    learning_rate: float = 1e-3
+    warmup_steps: int = 100
+    restarts: int = 1
+    held_out: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self):
+        for name, check in CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+    @classmethod
+    def make(cls, options: Mapping[str, object]) -> "Config":
+        """A Config from a mapping of options; an unknown name raises ConfigError with the nearest known one."""
+        for name in options:
+            if name not in CHECKS:
+                raise ConfigError(f"there is no option {name!r}{_did_you_mean(name, CHECKS)}")
+        return cls(**{name: CHECKS[name](name, value) for name, value in options.items()})
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Config":
+        """Read the text that `to_toml` writes; options left out take their defaults."""
+        try:
+            options = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"the configuration is not valid TOML: {error}") from None
+        return cls.make(options)
+
+    def to_dict(self) -> dict[str, object]:
+        """All options as plain values that JSON and TOML know (None included)."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+
+    def to_toml(self) -> str:
+        """One `name = value` line per option; an option that is None is left out, as TOML has no null."""
+        return "".join(f"{name} = {_toml(v)}\n" for name, v in self.to_dict().items() if v is not None)
+
+
+def _toml(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _did_you_mean(word, known):
+    near = difflib.get_close_matches(str(word), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; the options are {', '.join(known)}"
+
+
+def _one_of(allowed):
+    def check(name, value):
+        if not isinstance(value, str):
+            raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+        if value not in allowed:
+            near = difflib.get_close_matches(value, allowed, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {value!r}{hint}")
+        return value
+
+    return check
+
+
+def _integer(least):
+    def check(name, value):
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ConfigError(f"{name} must be an integer of at least {least}, not {value!r}")
+        return int(value)
+
+    return check
+
+
+def _seed(name, value):
+    if _integer(0)(name, value) >= 2**32:
+        raise ConfigError(f"{name} must be below 2**32, not {value!r}")
+    return int(value)
+
+
+def _optional(check):
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _number(inside, words):
+    def check(name, value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or not inside(value):
+            raise ConfigError(f"{name} must be a number {words}, not {value!r}")
+        return float(value)
+
+    return check
+
+
+def _boolean(name, value):
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} must be true or false, not {value!r}")
+    return value
+
+
+def _widths(name, value):
+    if not isinstance(value, tuple | list):
+        raise ConfigError(f"{name} must be a list of layer widths such as [64, 64], not {value!r}")
+    return tuple(_integer(1)(f"each width in {name}", width) for width in value)
+
+
+_positive = _number(lambda v: v > 0, "above 0")
+
+CHECKS = {
+    "model": _one_of(MODELS),
+    "states": _optional(_integer(1)),
+    "latent_dim": _integer(1),
+    "stickiness": _number(lambda v: v >= 0, "of at least 0"),
+    "concentration": _positive,
+    "network": _one_of(NETWORKS),
+    "hidden": _widths,
+    "precision": _one_of(PRECISIONS),
+    "likelihood": _one_of(LIKELIHOODS),
+    "variance": _one_of(VARIANCES),
+    "missing": _boolean,
+    "weights": _one_of(WEIGHTS),
+    "samples": _integer(1),
+    "batch_size": _integer(1),
+    "window": _optional(_integer(1)),
+    "overlap": _integer(0),
+    "steps": _integer(0),
+    "natural_step": _number(lambda v: 0 < v <= 1, "above 0 and at most 1"),
+    "learning_rate": _positive,
+    "warmup_steps": _integer(0),
+    "restarts": _integer(1),
+    "held_out": _number(lambda v: 0 <= v < 1, "of at least 0 and below 1"),
+    "seed": _seed,
+}

@@ -1,0 +1,125 @@
+"""What can be wrong with data, said in one sentence, and the standardisation that makes the rest well scaled."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .windows import DataError, Recordings
+
+FLOAT32_STEP = 6e-8  # relative rounding of float32
+
+
+def check(data: Recordings) -> list[str]:
+    """Raise DataError for data that no model can use; return warnings, one sentence each, for odd data."""
+    if not data.sequences:
+        raise DataError("There are no recordings; give at least one array of shape (frames, ...).")
+    for name, y in zip(data.names, data.sequences, strict=True):
+        _check_form(name, y)
+        _check_values(name, y)
+    _check_alike(data)
+    return _warnings(_rows(data))
+
+
+def _check_form(name, y):
+    if y.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} holds {y.dtype} values, not numbers; convert it to a float array, with NaN where missing."
+        )
+    if y.ndim < 2:
+        raise DataError(f"{name} has shape {y.shape}; give (frames, columns...), for one column y[:, None].")
+    if len(y) == 0:
+        raise DataError(f"{name} has 0 frames; leave it out.")
+    if y.size == 0:
+        raise DataError(f"{name} has shape {y.shape}, that is no columns; give at least one.")
+
+
+def _check_values(name, y):
+    flat = y.reshape(len(y), -1)
+    if np.isinf(flat).any():
+        frame, column = np.argwhere(np.isinf(flat))[0]
+        raise DataError(
+            f"{name} is infinite in column {column} at frame {frame}; replace it by NaN (missing) or clip it."
+        )
+    if not np.isfinite(flat).any():
+        raise DataError(f"{name} has no finite value in any of its {len(y)} frames; leave it out.")
+
+
+def _check_alike(data):
+    shape = data.sequences[0].shape[1:]
+    for name, y in zip(data.names, data.sequences, strict=True):
+        if y.shape[1:] != shape:
+            raise DataError(
+                f"{name} has frames of shape {y.shape[1:]} but {data.names[0]} of {shape}; make them alike."
+            )
+    rows = _rows(data)
+    if np.nanmax(rows) == np.nanmin(rows):
+        raise DataError(f"Every value of {data.names[0]} and the rest is {np.nanmin(rows):g}; check their source.")
+
+
+def _rows(data):
+    """All frames as float64 rows (N, P)."""
+    return np.concatenate([y.reshape(len(y), -1) for y in data.sequences]).astype(np.float64)
+
+
+def _warnings(rows):
+    mean, sd = _moments(rows, 0)
+    constant = sd == 0
+    offset = ~constant & (np.abs(mean) * FLOAT32_STEP > 0.05 * sd)
+    size = np.where(constant, 1.0, np.maximum(sd, np.abs(mean)))
+    return [
+        *_say(np.isnan(rows).all(0), "never observed; drop it"),
+        *_say(constant & ~np.isnan(rows).all(0), "constant; it carries no information, drop it if that is a surprise"),
+        *_say(offset, "so far from 0 for its spread that float32 would lose it; standardise in float64 first"),
+        *_say((size > 1e6) | (size < 1e-6), "of extreme scale; standardise it or change its unit"),
+    ]
+
+
+def _say(columns, what):
+    """One sentence for all columns concerned, or none."""
+    found = np.flatnonzero(columns)
+    if len(found) == 0:
+        return []
+    named = ", ".join(map(str, found[:5])) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    return [f"Column {named} is {what}." if len(found) == 1 else f"Each of columns {named} is {what}."]
+
+
+def _moments(rows, axis):
+    """Mean and sd over the finite entries, in two passes; sd 0 where a column varies by rounding only or is unseen."""
+    seen = np.isfinite(rows)
+    count = np.maximum(seen.sum(axis), 1)
+    mean = np.where(seen, rows, 0).sum(axis) / count
+    sd = np.sqrt((np.where(seen, rows - mean, 0) ** 2).sum(axis) / count)
+    return mean, np.where(sd <= 1e-14 * np.abs(mean), 0.0, sd)
+
+
+class Standardize(NamedTuple):
+    """z = (y - mean) / scale with float64 mean and scale, of shape (*event,) or () for one of each."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+
+    def apply(self, y: np.ndarray) -> np.ndarray:
+        """(..., *event) of any number type to float32 of unit scale, by way of float64; NaN stays NaN."""
+        return ((np.asarray(y, np.float64) - self.mean) / self.scale).astype(np.float32)
+
+    def invert(self, z: np.ndarray) -> np.ndarray:
+        """Back to the units of the data, in float64."""
+        return np.asarray(z, np.float64) * self.scale + self.mean
+
+
+def standardize_entries(data: Recordings) -> Standardize:
+    """A mean and a scale for every entry of a frame: for columns of different units. Constant entries get scale 1."""
+    mean, sd = _moments(_rows(data), 0)
+    event = data.sequences[0].shape[1:]
+    return Standardize(mean.reshape(event), np.where(sd > 0, sd, 1.0).reshape(event))
+
+
+def standardize_globally(data: Recordings) -> Standardize:
+    """One mean and one scale for all entries: for images, whose pixels share a unit."""
+    mean, sd = _moments(_rows(data).reshape(-1), None)
+    return Standardize(np.asarray(mean), np.where(sd > 0, sd, 1.0))
+
+
+def standardized(data: Recordings, by: Standardize) -> Recordings:
+    """All recordings in float32 and unit scale."""
+    return data._replace(sequences=tuple(by.apply(y) for y in data.sequences))

@@ -1,0 +1,132 @@
+"""Named recordings, and windows of them: every frame counts in exactly one window and may serve others as context."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+
+class DataError(ValueError):
+    """Data that no model can use; the message names the place and the remedy."""
+
+
+class Recordings(NamedTuple):
+    """sequences: float arrays (T_i, *event), NaN = missing; names: one each; fps: frames per second, or None."""
+
+    sequences: tuple[np.ndarray, ...]
+    names: tuple[str, ...]
+    fps: float | None = None
+
+    @property
+    def frames(self) -> int:
+        """Frames of all recordings together."""
+        return sum(map(len, self.sequences))
+
+
+class Windows(NamedTuple):
+    """Rows of windows: frames [first, last) are inferred, [core_first, core_last) counted; `length` = the longest."""
+
+    recording: Int[np.ndarray, " N"]
+    first: Int[np.ndarray, " N"]
+    core_first: Int[np.ndarray, " N"]
+    core_last: Int[np.ndarray, " N"]
+    last: Int[np.ndarray, " N"]
+    length: int
+
+
+class Batch(NamedTuple):
+    """y (B, L, *event) padded with 0 at the end; mask: real; counted: core; start: frame 0 is a true start."""
+
+    y: Float[np.ndarray, "B L *event"]
+    mask: Bool[np.ndarray, "B L"]
+    counted: Bool[np.ndarray, "B L"]
+    start: Bool[np.ndarray, " B"]
+
+
+class Split(NamedTuple):
+    """Recordings to train on and recordings held out."""
+
+    train: Recordings
+    test: Recordings
+
+
+def recordings(data, *, fps: float | None = None) -> Recordings:
+    """From one array (T, *event), a list of such, or a dict by name; small types become float32, others float64."""
+    if isinstance(data, Recordings):
+        return data
+    if isinstance(data, Mapping):
+        return Recordings(tuple(map(_floating, data.values())), tuple(map(str, data)), fps)
+    arrays = data if isinstance(data, Sequence) else [data]
+    return Recordings(tuple(map(_floating, arrays)), tuple(f"recording {i}" for i in range(len(arrays))), fps)
+
+
+def _floating(array):
+    """An offset of 1e8 would not survive float32 before it is standardised; what is no number is left to `check`."""
+    array = np.asarray(array)
+    if array.dtype.kind not in "biuf" or array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float64 if array.dtype.itemsize > 2 else np.float32)
+
+
+def windows(data: Recordings, length: int, overlap: int) -> Windows:
+    """Cut every recording into cores of `length` frames (the last may be shorter) with `overlap` frames around them."""
+    if length < 1 or overlap < 0:
+        raise DataError(f"Windows of {length} frames with overlap {overlap} are impossible; use at least 1 and 0.")
+    if overlap < 1 and any(len(y) > length for y in data.sequences):
+        raise DataError(
+            "A window inside a recording needs at least 1 frame before it; use overlap >= 1 or a longer window."
+        )
+    T = np.array([len(y) for y in data.sequences])
+    number = -(-T // length)
+    recording = np.repeat(np.arange(len(T)), number)
+    core_first = np.concatenate([np.arange(n) * length for n in number])
+    core_last = np.minimum(core_first + length, T[recording])
+    first, last = np.maximum(core_first - overlap, 0), np.minimum(core_last + overlap, T[recording])
+    return Windows(recording, first, core_first, core_last, last, int((last - first).max()))
+
+
+def batch(data: Recordings, table: Windows, rows: Int[np.ndarray, " B"]) -> Batch:
+    """The windows of some rows, all padded to the table's length so that every batch has one shape."""
+    frame = np.arange(table.length) + table.first[rows, None]
+    y = np.zeros((len(rows), table.length, *data.sequences[0].shape[1:]), np.float32)
+    for out, row in zip(y, rows, strict=True):
+        out[: table.last[row] - table.first[row]] = data.sequences[table.recording[row]][
+            table.first[row] : table.last[row]
+        ]
+    counted = (frame >= table.core_first[rows, None]) & (frame < table.core_last[rows, None])
+    return Batch(y, frame < table.last[rows, None], counted, table.first[rows] == 0)
+
+
+def epoch_order(num_windows: int, batch_size: int, *, seed: int, epoch: int) -> Int[np.ndarray, "steps batch"]:
+    """Rows shuffled by (seed, epoch) only, in full batches; what is left over waits for another epoch's shuffle."""
+    order = np.random.default_rng([seed, epoch]).permutation(num_windows)
+    size = min(batch_size, num_windows)
+    return order[: num_windows // size * size].reshape(-1, size)
+
+
+def split(data: Recordings, fraction: float, seed: int) -> Split:
+    """Hold out whole recordings where there are at least 3, else the last `fraction` of each."""
+    if not 0 < fraction < 1:
+        raise DataError(f"Cannot hold out a fraction of {fraction}; use a number between 0 and 1, such as 0.2.")
+    return _split_whole(data, fraction, seed) if len(data.sequences) >= 3 else _split_ends(data, fraction)
+
+
+def _split_whole(data, fraction, seed):
+    B = len(data.sequences)
+    held = np.random.default_rng(seed).permutation(B)[: min(max(1, round(fraction * B)), B - 1)]
+    return Split(_take(data, sorted(set(range(B)) - set(held.tolist()))), _take(data, sorted(held.tolist())))
+
+
+def _take(data, chosen):
+    return Recordings(tuple(data.sequences[i] for i in chosen), tuple(data.names[i] for i in chosen), data.fps)
+
+
+def _split_ends(data, fraction):
+    for name, y in zip(data.names, data.sequences, strict=True):
+        if len(y) < 2:
+            raise DataError(f"{name} has {len(y)} frame, too few to hold out its end; give 2 frames or 3 recordings.")
+    cuts = [min(max(1, round((1 - fraction) * len(y))), len(y) - 1) for y in data.sequences]
+    train = tuple(y[:cut] for y, cut in zip(data.sequences, cuts, strict=True))
+    test = tuple(y[cut:] for y, cut in zip(data.sequences, cuts, strict=True))
+    return Split(data._replace(sequences=train), data._replace(sequences=test))

@@ -1,0 +1,89 @@
+"""Fixed points x = f(x, args) and three ways to differentiate them: implicitly, unrolled, and through one step."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+
+class FixedPoint(NamedTuple):
+    """The last iterate, the largest change of an entry in its last step, and how many steps were taken."""
+
+    value: Any
+    residual: Float[Array, ""]
+    iterations: Int[Array, ""]
+
+
+def _size(tree):
+    """The largest |entry|; 0 for an empty tree."""
+    leaves = [jnp.max(jnp.abs(x), initial=0) for x in jax.tree.leaves(tree)]
+    return jnp.max(jnp.stack(leaves)) if leaves else jnp.zeros(())
+
+
+def _subtract(x, y):
+    return jax.tree.map(jnp.subtract, x, y)
+
+
+def _iterate(f, x0, tolerance, max_iterations) -> FixedPoint:
+    def more(point):
+        return (point.residual > tolerance) & (point.iterations < max_iterations)
+
+    def step(point):
+        x = f(point.value)
+        return FixedPoint(x, _size(_subtract(x, point.value)), point.iterations + 1)
+
+    start = FixedPoint(x0, jnp.full_like(_size(x0), jnp.inf), jnp.zeros((), jnp.int32))
+    return lax.while_loop(more, step, start)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 3, 4))
+def _implicit(f, x0, args, tolerance, max_iterations):
+    return _iterate(lambda x: f(x, args), x0, tolerance, max_iterations)
+
+
+def _implicit_forward(f, x0, args, tolerance, max_iterations):
+    point = _implicit(f, x0, args, tolerance, max_iterations)
+    return point, (point.value, args)
+
+
+def _implicit_backward(f, tolerance, max_iterations, kept, cotangent):
+    """u = ct + (df/dx)' u by iteration, to the same tolerance relative to ct; then u is pulled through args."""
+    x, args = kept
+    ct = cotangent.value
+    pull = jax.vjp(f, x, args)[1]
+    scale = tolerance * _size(ct)
+    u = _iterate(lambda u: jax.tree.map(jnp.add, ct, pull(u)[0]), ct, scale, max_iterations).value
+    return jax.tree.map(jnp.zeros_like, x), pull(u)[1]
+
+
+_implicit.defvjp(_implicit_forward, _implicit_backward)
+
+
+def fixed_point(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedPoint:
+    """Iterates x = f(x, args) until no entry changes by more than tolerance; the derivative is implicit, and 0 for x0.
+
+    f takes all it depends on through args (a pytree): it must not close over traced values.
+    """
+    return _implicit(f, x0, args, tolerance, max_iterations)
+
+
+def unrolled(f, x0, args, *, steps: int) -> FixedPoint:
+    """steps applications of f, differentiated through every one of them."""
+
+    def step(x, _):
+        new = f(x, args)
+        return new, _size(lax.stop_gradient(_subtract(new, x)))
+
+    x, changes = lax.scan(step, x0, length=steps)
+    return FixedPoint(x, changes[-1], jnp.full((), steps, jnp.int32))
+
+
+def one_step(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedPoint:
+    """Iterates as fixed_point does, then applies f once more; the gradient sees that last application only."""
+    x0, held = lax.stop_gradient((x0, args))
+    point = lax.stop_gradient(_iterate(lambda x: f(x, held), x0, tolerance, max_iterations))
+    x = f(point.value, args)
+    return FixedPoint(x, _size(lax.stop_gradient(_subtract(x, point.value))), point.iterations + 1)

@@ -1,0 +1,84 @@
+"""The hidden Markov chain: its types, and the log-space algebra that both forms share."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+
+class HMMChain(NamedTuple):
+    """exp(log_init[z_1]) prod exp(log_trans[z_t, z_t+1]) prod exp(node[t, z_t]); rows need not normalise, -inf is allowed.
+
+    A step whose mask is False is padding: messages pass it unchanged and it adds 0 to everything.
+    """
+
+    log_init: Float[Array, "K"]
+    log_trans: Float[Array, "K K"]
+    node: Float[Array, "T K"]
+    mask: Bool[Array, "T"]
+
+
+class HMMFiltered(NamedTuple):
+    """log p(z_t | nodes to t), and the increments of log Z (0 at padding)."""
+
+    log_states: Float[Array, "T K"]
+    log_z: Float[Array, "T"]
+
+
+class HMMSmoothed(NamedTuple):
+    """Marginals (padding repeats the last real one), expected pair counts, increments of log Z and of the KL."""
+
+    states: Float[Array, "T K"]
+    transitions: Float[Array, "K K"]
+    log_z: Float[Array, "T"]
+    kl: Float[Array, "T"]
+
+
+class Centred(NamedTuple):
+    """A chain whose nodes have maximum 0 and whose padded nodes are 0, with the maxima taken out."""
+
+    chain: HMMChain
+    maximum: Float[Array, "T"]
+
+
+def logsumexp(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
+    """log sum exp x, with -inf (and a zero gradient) for a slice of -inf."""
+    m = lax.stop_gradient(jnp.max(x, axis, keepdims=True))
+    m = jnp.where(jnp.isfinite(m), m, 0)
+    s = jnp.sum(jnp.exp(x - m), axis)
+    return jnp.where(s == 0, -jnp.inf, jnp.log(jnp.where(s == 0, 1, s)) + jnp.squeeze(m, axis))
+
+
+def finite(x):
+    """x with 0 in place of -inf: what to subtract from logarithms that are -inf themselves."""
+    return jnp.where(x == -jnp.inf, 0, x)
+
+
+def centre(chain: HMMChain) -> Centred:
+    """Takes the maximum out of each node, so that increments and KL are of the order of the evidence, not of its scale."""
+    node = jnp.where(chain.mask[:, None], chain.node, 0)
+    maximum = finite(lax.stop_gradient(jnp.max(node, -1)))
+    return Centred(chain._replace(node=node - maximum[:, None]), maximum)
+
+
+def propagate(log_states, log_trans):
+    """log sum_i p[i] exp(log_trans[i, j]), over any leading axes."""
+    return logsumexp(log_states[..., :, None] + log_trans, -2)
+
+
+def backward_kernel(log_states, log_trans):
+    """p(z_t = i | z_t+1 = j): its columns sum to 1, or to 0 where j cannot follow."""
+    pairs = log_states[..., :, None] + log_trans
+    return jnp.exp(pairs - finite(logsumexp(pairs, -2))[..., None, :])
+
+
+def kl(centred: Centred, states, increments) -> Float[Array, "T"]:
+    """<node_t, states_t> - log_z_t, the maximum having left both."""
+    return jnp.where(centred.chain.mask, jnp.sum(finite(centred.chain.node) * states, -1) - increments, 0)
+
+
+def choices(scores: Float[Array, "S K"], log_trans, mask) -> Int[Array, "S K"]:
+    """The best z_t for every z_t+1: argmax_i scores[t, i] + log_trans[i, j]; itself where t+1 is padding."""
+    best = jnp.argmax(scores[:, :, None] + log_trans, -2)
+    return jnp.where(mask[1:, None], best, jnp.arange(best.shape[-1]))

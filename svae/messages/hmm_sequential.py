@@ -1,0 +1,105 @@
+"""The hidden Markov chain, one step after another: normalised messages in log space."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from svae.messages import hmm_chain as hmm
+from svae.messages.compensated import compensated_sum, two_sum
+from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
+
+# A step's K x K table is cheaper to form again in the backward pass than to store for every t.
+_recompute = functools.partial(jax.checkpoint, prevent_cse=False)
+
+
+def _forward(chain: HMMChain) -> HMMFiltered:
+    @_recompute
+    def step(log_prior, inputs):
+        node, real = inputs
+        increment = hmm.logsumexp(log_prior + node, -1)
+        log_states = log_prior + node - hmm.finite(increment)
+        log_next = hmm.propagate(log_states, chain.log_trans)
+        return log_states, jnp.where(real, increment, 0), log_next
+
+    def masked(carry, inputs):
+        log_states, log_prior = carry
+        new, increment, log_next = step(log_prior, inputs)
+        real = inputs[1]
+        log_states, log_prior = jnp.where(real, new, log_states), jnp.where(real, log_next, log_prior)
+        return (log_states, log_prior), HMMFiltered(log_states, increment)
+
+    start = chain.log_init - hmm.finite(hmm.logsumexp(chain.log_init, -1))
+    return lax.scan(masked, (start, chain.log_init), (chain.node, chain.mask))[1]
+
+
+def _backward(chain: HMMChain, log_states):
+    """Marginals and summed pair counts: states_t = kernel_t states_t+1."""
+
+    @_recompute
+    def step(carry, inputs):
+        states, total, error = carry
+        log_states, real = inputs
+        pairs = hmm.backward_kernel(log_states, chain.log_trans) * states
+        total, rounding = two_sum(total, jnp.where(real, pairs, 0))
+        states = jnp.where(real, jnp.sum(pairs, -1), states)
+        return (states, total, error + lax.stop_gradient(rounding)), states
+
+    last, zeros = jnp.exp(log_states[-1]), jnp.zeros_like(chain.log_trans)
+    (_, total, error), rest = lax.scan(step, (last, zeros, zeros), (log_states[:-1], chain.mask[1:]), reverse=True)
+    return jnp.concatenate([rest, last[None]]), total + error
+
+
+def filter(chain: HMMChain) -> HMMFiltered:
+    """log p(z_t | nodes to t) and the increments of log Z."""
+    centred = hmm.centre(chain)
+    log_states, increments = _forward(centred.chain)
+    return HMMFiltered(log_states, increments + centred.maximum)
+
+
+def smooth(chain: HMMChain) -> HMMSmoothed:
+    """Marginals, expected pair counts, increments of log Z and of the KL."""
+    centred = hmm.centre(chain)
+    log_states, increments = _forward(centred.chain)
+    states, transitions = _backward(centred.chain, log_states)
+    return HMMSmoothed(states, transitions, increments + centred.maximum, hmm.kl(centred, states, increments))
+
+
+def log_normalizer(chain: HMMChain) -> Float[Array, ""]:
+    """log Z, the compensated sum of the filter's increments."""
+    return compensated_sum(filter(chain).log_z)
+
+
+def _backtrack(last, choices) -> Int[Array, "T"]:
+    """z_T = last, z_t = choices[t, z_t+1]."""
+
+    def step(z, choice):
+        z = choice[z]
+        return z, z
+
+    return jnp.append(lax.scan(step, last, choices, reverse=True)[1], last)
+
+
+def sample(chain: HMMChain, *, key) -> Int[Array, "T"]:
+    """A draw of z_1..z_T from q, by Gumbel noise on the filtered states; padding repeats the last real state."""
+    log_states = filter(chain).log_states
+    noisy = log_states + jax.random.gumbel(key, log_states.shape, log_states.dtype)
+    return _backtrack(jnp.argmax(noisy[-1]), hmm.choices(noisy[:-1], chain.log_trans, chain.mask))
+
+
+def viterbi(chain: HMMChain) -> Int[Array, "T"]:
+    """The most probable path; padding repeats the last real state."""
+    chain = hmm.centre(chain).chain
+
+    def step(carry, inputs):
+        scores, log_prior = carry
+        node, real = inputs
+        new = log_prior + node - hmm.finite(jnp.max(log_prior + node))
+        scores = jnp.where(real, new, scores)
+        log_prior = jnp.where(real, jnp.max(new[:, None] + chain.log_trans, 0), log_prior)
+        return (scores, log_prior), scores
+
+    scores = lax.scan(step, (chain.log_init, chain.log_init), (chain.node, chain.mask))[1]
+    return _backtrack(jnp.argmax(scores[-1]), hmm.choices(scores[:-1], chain.log_trans, chain.mask))

@@ -1,0 +1,54 @@
+"""Neural networks around a latent model: recognition (frames to potentials) and observation (latents to likelihood).
+
+A network is two swappable halves, a trunk (to features) and a head (from them), beside a linear map y ≈ W x + b:
+
+| network   | linear map | correction                             | recognition | observation |
+|-----------|------------|----------------------------------------|-------------|-------------|
+| affine    | yes        | none                                   | yes         | yes         |
+| mlp       | no         | MLP on the frame or latent             | yes         | yes         |
+| residual  | yes        | MLP on the frame or latent             | yes         | yes         |
+| conv      | yes        | convolutions over the image            | yes         | yes         |
+| temporal  | yes        | convolutions over time                 | yes         |             |
+| recurrent | yes        | GRU forward and backward over time     | yes         |             |
+
+The linear map starts as a random partial isometry and the correction starts small, so that a network starts at its
+linear map; `with_linear_map` sets it, in recognition and observation alike. Temporal networks have no observation
+side because p(y_t | x_t) looks at one latent.
+
+A recognition is called on one sequence, `recognize(y (T, *event), mask (T,)) -> expfam.Gaussian`; an observation has
+`log_prob`, `mean`, `simulate`, `draw` and `kl`. An event is (), (P,), (H, W) or (H, W, C); NaN is a missing entry.
+"""
+
+from svae.nets.conjugate import Conjugate, conjugate
+from svae.nets.likelihoods import Bernoulli, FixedScale, GaussianNoise, LearnedScale, NetworkScale, Poisson, StudentT
+from svae.nets.linear import partial_isometry, with_linear_map
+from svae.nets.observation import LIKELIHOODS, OBSERVATION_NETWORKS, VARIANCES, Observation, make_observation
+from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
+from svae.nets.trunks import ACTIVATIONS
+from svae.nets.weights import GaussianWeights
+
+__all__ = [
+    "ACTIVATIONS",
+    "LIKELIHOODS",
+    "OBSERVATION_NETWORKS",
+    "PRECISIONS",
+    "RECOGNITION_NETWORKS",
+    "VARIANCES",
+    "Bernoulli",
+    "Conjugate",
+    "FixedScale",
+    "GaussianNoise",
+    "GaussianWeights",
+    "LearnedScale",
+    "NetworkScale",
+    "Observation",
+    "Poisson",
+    "Recognition",
+    "StudentT",
+    "conjugate",
+    "make_observation",
+    "make_recognition",
+    "partial_isometry",
+    "with_linear_map",
+    "with_precision",
+]

@@ -1,0 +1,56 @@
+"""The linear map at the heart of a network: y ≈ W x + b, the same W (P, D) and b (P,) read in both directions."""
+
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+Module = TypeVar("Module", bound=eqx.Module)
+
+
+def partial_isometry(P: int, D: int, *, key: PRNGKeyArray) -> Float[Array, "P D"]:
+    """Random W (P, D) with W'W = I where P ≥ D and W W' = I where P ≤ D."""
+    Q, _ = jnp.linalg.qr(jax.random.normal(key, (max(P, D), min(P, D))))
+    return Q if P >= D else Q.T
+
+
+class Embed(eqx.Module):
+    """Latent to datum: W x + b."""
+
+    W: Float[Array, "P D"]
+    b: Float[Array, " P"]
+
+    def __call__(self, x: Float[Array, " D"]) -> Float[Array, " P"]:
+        return self.W @ x + self.b
+
+    def replace(self, W: Float[Array, "P D"], b: Float[Array, " P"]) -> "Embed":
+        """The embedding W x + b."""
+        return Embed(W, b)
+
+
+class Project(eqx.Module):
+    """Datum to latent: V (y - b), where a missing entry of y stands at its offset and so contributes nothing."""
+
+    V: Float[Array, "D P"]
+    b: Float[Array, " P"]
+
+    def __call__(self, y: Float[Array, " P"], observed: Bool[Array, " P"]) -> Float[Array, " D"]:
+        return self.V @ jnp.where(observed, y - self.b, 0)
+
+    def replace(self, W: Float[Array, "P D"], b: Float[Array, " P"]) -> "Project":
+        """The least-squares inverse of W x + b: V = W⁺, which is W' for a partial isometry."""
+        return Project(jnp.linalg.pinv(W), b)
+
+
+def with_linear_map(module: Module, W: Float[Array, "P D"], b: Float[Array, " P"]) -> Module:
+    """`module` with its linear map set from y ≈ W x + b: W x + b in an observation, W⁺ (y - b) in a recognition.
+
+    Give both the same W (P, D), b (P,), from PCA say, and they start as each other's inverse on the span of W.
+    P counts the entries of one frame in C order. Of Bernoulli and Poisson observations it is the map to the
+    location, before the link.
+    """
+    if module.linear is None:
+        raise ValueError("this network has no linear map to set; choose network='residual', which has one")
+    return eqx.tree_at(lambda m: m.linear, module, module.linear.replace(W, b))

@@ -1,0 +1,174 @@
+"""Observation networks p(y | x, γ): a sequence of latents to a likelihood of the frames, each given its own latent."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from svae.nets.images import conv_decoder, conv_head
+from svae.nets.likelihoods import (
+    Bernoulli,
+    FixedScale,
+    GaussianNoise,
+    LearnedScale,
+    Likelihood,
+    NetworkScale,
+    Poisson,
+    Scale,
+    StudentT,
+)
+from svae.nets.linear import Embed, partial_isometry
+from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, choose, dense, mlp
+
+SMALL = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
+
+
+class Observation(eqx.Module):
+    """p(y | x, γ) with location(x) = W x + b + head(trunk(x)); γ, the arrays of this module, is a point estimate."""
+
+    trunk: eqx.Module
+    head: eqx.Module | None
+    linear: Embed | None
+    likelihood: Likelihood
+    event_shape: tuple[int, ...] = eqx.field(static=True)
+
+    def log_prob(self, x: Float[Array, "T D"], y: Float[Array, "T *event"]) -> Float[Array, " T"]:
+        """log p(y_t | x_t) (T,), the sum over the entries of y_t that are not NaN."""
+        return jax.vmap(self._frame_log_prob)(x, y)
+
+    def mean(self, x: Float[Array, "T D"]) -> Float[Array, "T *event"]:
+        """E[y_t | x_t]."""
+        return jax.vmap(lambda x_t: self.likelihood.mean(self._location(x_t, self.trunk(x_t))))(x)
+
+    def simulate(self, x: Float[Array, "T D"], *, key: PRNGKeyArray) -> Float[Array, "T *event"]:
+        """y_t ~ p(y_t | x_t)."""
+        return jax.vmap(self._frame_simulate)(x, jax.random.split(key, len(x)))
+
+    def draw(self, *, key: PRNGKeyArray) -> "Observation":
+        """γ̂ ~ q(γ); a point estimate draws itself."""
+        return self
+
+    def kl(self) -> Float[Array, ""]:
+        """KL(q(γ) ‖ p(γ)), which a point estimate leaves out."""
+        return jnp.zeros(())
+
+    def _location(self, x: Float[Array, " D"], features: Float[Array, "..."]) -> Float[Array, "*event"]:
+        linear = 0.0 if self.linear is None else self.linear(x).reshape(self.event_shape)
+        return linear + (0.0 if self.head is None else self.head(features))
+
+    def _frame_log_prob(self, x: Float[Array, " D"], y: Float[Array, "*event"]) -> Float[Array, ""]:
+        features = self.trunk(x)
+        observed = ~jnp.isnan(y)
+        entries = self.likelihood.log_prob(jnp.where(observed, y, 0), self._location(x, features), features)
+        return jnp.sum(jnp.where(observed, entries, 0))
+
+    def _frame_simulate(self, x: Float[Array, " D"], key: PRNGKeyArray) -> Float[Array, "*event"]:
+        features = self.trunk(x)
+        return self.likelihood.sample(self._location(x, features), features, key=key)
+
+
+class DenseHead(eqx.Module):
+    """Features (F,) to one number per entry of the event."""
+
+    layer: eqx.nn.Linear
+    event_shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, features: Float[Array, " F"]) -> Float[Array, "*event"]:
+        return self.layer(features).reshape(self.event_shape)
+
+
+def dense_head(size: int, event_shape: tuple[int, ...], *, scale: float, key: PRNGKeyArray) -> DenseHead:
+    """See `DenseHead`."""
+    return DenseHead(dense(size, math.prod(event_shape), scale=scale, key=key), event_shape)
+
+
+def mlp_decoder(
+    latent_dim: int, event_shape: tuple[int, ...], hidden: tuple[int, ...], activation: Callable, *, key: PRNGKeyArray
+) -> MLP:
+    """An MLP on the latent."""
+    return mlp(latent_dim, hidden, activation, key=key)
+
+
+def affine_decoder(
+    latent_dim: int, event_shape: tuple[int, ...], hidden: tuple[int, ...], activation: Callable, *, key: PRNGKeyArray
+) -> MLP:
+    """The latent itself as features, whatever the widths: a network variance is then log-linear in x."""
+    return mlp(latent_dim, (), activation, key=key)
+
+
+class ObservationNetwork(NamedTuple):
+    """location(x) = linear map (if any) + correction by a head on the trunk's features (if any)."""
+
+    trunk: Callable
+    head: Callable
+    linear: bool
+    correction: bool
+
+
+OBSERVATION_NETWORKS = {
+    "affine": ObservationNetwork(affine_decoder, dense_head, linear=True, correction=False),
+    "mlp": ObservationNetwork(mlp_decoder, dense_head, linear=False, correction=True),
+    "residual": ObservationNetwork(mlp_decoder, dense_head, linear=True, correction=True),
+    "conv": ObservationNetwork(conv_decoder, conv_head, linear=True, correction=True),
+}
+
+
+def fixed_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key: PRNGKeyArray) -> FixedScale:
+    """sd itself."""
+    return FixedScale(sd)
+
+
+def learned_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key: PRNGKeyArray) -> LearnedScale:
+    """A log sd per entry that starts at log sd."""
+    return LearnedScale(jnp.full(event_shape, math.log(sd)))
+
+
+def network_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key: PRNGKeyArray) -> NetworkScale:
+    """A log sd that is a function of the latent and starts near log sd."""
+    return NetworkScale(head(scale=SMALL, key=key), sd)
+
+
+VARIANCES = {"fixed": fixed_scale, "learned": learned_scale, "network": network_scale}
+LIKELIHOODS = {
+    "gaussian": GaussianNoise,
+    "student_t": lambda scale: StudentT(scale, jnp.log(jnp.expm1(jnp.asarray(3.0)))),
+    "bernoulli": lambda scale: Bernoulli(),
+    "poisson": lambda scale: Poisson(),
+}
+
+
+def make_observation(
+    event_shape: tuple[int, ...],
+    latent_dim: int,
+    *,
+    network: str,
+    hidden: tuple[int, ...],
+    likelihood: str,
+    variance: str,
+    sd: float = 0.3,
+    activation: str = "tanh",
+    key: PRNGKeyArray,
+) -> Observation:
+    """An observation network, by the names in OBSERVATION_NETWORKS, LIKELIHOODS and VARIANCES.
+
+    `hidden` are widths (channels for conv; unused by affine). `sd` is the fixed or the initial sd: 0.3 leaves a tenth
+    of the variance of standardised data to noise, so that the latents are worth using from the start. Bernoulli and
+    Poisson have no variance of their own and pass it by.
+    """
+    key_trunk, key_head, key_linear, key_scale = jax.random.split(key, 4)
+    kind = choose("observation network", network, OBSERVATION_NETWORKS)
+    nonlinearity = choose("activation", activation, ACTIVATIONS)
+    trunk = kind.trunk(latent_dim, event_shape, hidden, nonlinearity, key=key_trunk)
+
+    def head(*, scale: float, key: PRNGKeyArray) -> eqx.Module:
+        return kind.head(trunk.size, event_shape, scale=scale, key=key)
+
+    correction = head(scale=SMALL if kind.linear else UNIT, key=key_head) if kind.correction else None
+    P = math.prod(event_shape)
+    linear = Embed(partial_isometry(P, latent_dim, key=key_linear), jnp.zeros(P)) if kind.linear else None
+    scale: Scale = choose("variance", variance, VARIANCES)(sd, event_shape, head, key=key_scale)
+    return Observation(trunk, correction, linear, choose("likelihood", likelihood, LIKELIHOODS)(scale), event_shape)

@@ -1,0 +1,132 @@
+"""Linear-Gaussian conditionals p(x | u, z) in expectation under q(theta), and their mixtures over q(z).
+
+Everything is formed from residuals and square roots: an inner product of natural parameters and statistics loses all
+digits in float32 when the latents are smooth (Var(x) / Q large).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from svae import messages
+from svae._linalg import cholesky, inv_tril, logdet_tril, mm, mT
+from svae.expfam import ConditionalMoments, Gaussian
+from svae.messages import GaussianChain, GaussianSmoothed
+
+
+class Expected(NamedTuple):
+    """E_q(z)q(theta) log p(x_t | u_t) = log N(x_t; M u, sqrt sqrt') - u'E u / 2 - constant, for each step."""
+
+    M: Float[Array, "T D U"]
+    sqrt: Float[Array, "T D D"]
+    E: Float[Array, "T U U"]
+    constant: Float[Array, " T"]
+
+
+class Joint(NamedTuple):
+    """Mean and square root of the covariance of (x_t, u_t): x = mean_x + root_x e, u = mean_u + root_u e."""
+
+    mean_x: Float[Array, "T D"]
+    mean_u: Float[Array, "T U"]
+    root_x: Float[Array, "T D N"]
+    root_u: Float[Array, "T U N"]
+
+
+def expect(moments: ConditionalMoments, T: int) -> Expected:
+    """One conditional, the same at every step."""
+    constant = (moments.logdet - 2 * logdet_tril(moments.L)) / 2
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (T, *a.shape)), Expected(moments.M, moments.L, moments.E, constant))
+
+
+def mix(moments: ConditionalMoments, weights: Float[Array, "T K"]) -> Expected:
+    """Mean field mixture over K conditionals: precisions add, and E stays positive semidefinite by construction."""
+    R = inv_tril(moments.L)  # R'R = precision of each state
+    centre = jnp.mean(moments.M, 0)
+    RD = mm(R, moments.M - centre[None])
+    precision = jnp.einsum("tk,kij->tij", weights, mm(mT(R), R), precision="highest")
+    C = cholesky(precision)
+    sqrt = mT(inv_tril(C))
+    pull = jnp.einsum("tk,kiu->tiu", weights, mm(mT(R), RD), precision="highest")
+    shift = mm(sqrt, mm(mT(sqrt), pull))
+    Y = RD[None] - jnp.einsum("kij,tju->tkiu", R, shift, precision="highest")
+    spread = jnp.einsum("tkiu,tkiv->tuv", weights[..., None, None] * Y, Y, precision="highest")
+    E = spread + jnp.einsum("tk,kuv->tuv", weights, moments.E, precision="highest")
+    constant = jnp.einsum("tk,k->t", weights, moments.logdet, precision="highest") / 2 + logdet_tril(C)
+    return Expected(centre[None] + shift, sqrt, E, constant)
+
+
+def log_prob_by_state(moments: ConditionalMoments, joint: Joint) -> Float[Array, "T K"]:
+    """E_q(x)q(theta) log p(x_t | u_t, z_t = k), less its maximum: q(z) and its KL do not see a constant, digits do."""
+    D = joint.mean_x.shape[-1]
+    R = inv_tril(moments.L)
+    centre = jnp.mean(moments.M, 0)
+    x = jnp.concatenate([joint.root_x, joint.mean_x[..., None]], -1)
+    u = jnp.concatenate([joint.root_u, joint.mean_u[..., None]], -1)
+    whitened = jnp.einsum("kij,tjn->tkin", R, x - mm(centre[None], u), precision="highest")
+    whitened = whitened - jnp.einsum("kiu,tun->tkin", mm(R, moments.M - centre[None]), u, precision="highest")
+    spread = jnp.einsum("kuv,tuv->tk", moments.E, mm(u, mT(u)), precision="highest")
+    quadratic = jnp.sum(whitened**2, (-2, -1)) + spread
+    log_prob = -(quadratic + moments.logdet[None] + D * jnp.log(2 * jnp.pi)) / 2
+    return log_prob - jnp.max(log_prob, -1, keepdims=True)
+
+
+def expected_penalty(expected: Expected, joint: Joint) -> Float[Array, " T"]:
+    """E u'E u / 2 + constant: what the normalised conditional leaves out."""
+    u = jnp.concatenate([joint.root_u, joint.mean_u[..., None]], -1)
+    return jnp.sum(expected.E * mm(u, mT(u)), (-2, -1)) / 2 + expected.constant
+
+
+# --- independent steps: u = 1 -------------------------------------------------------------------------------------
+
+
+def independent(expected: Expected, potentials: Gaussian) -> GaussianSmoothed:
+    """q(x_t) proportional to N(x_t; M, sqrt sqrt') psi_t(x_t), each step on its own, in the form of a chain."""
+    T, D, _ = expected.M.shape
+
+    def one(mean, sqrt, J, h):
+        none = jnp.zeros((0, D, D), mean.dtype)
+        return messages.gaussian.smooth(GaussianChain(mean, sqrt, none, none[..., 0], none, J[None], h[None]))
+
+    q = jax.vmap(one)(expected.M[..., 0], expected.sqrt, potentials.J, potentials.h)
+    mean, sqrt = q.mean[:, 0], q.sqrt[:, 0]
+    gain = jnp.zeros((T - 1, D, D), mean.dtype)
+    return GaussianSmoothed(mean, sqrt, gain, sqrt[:-1], q.log_z[:, 0], q.kl[:, 0])
+
+
+def joint_with_one(q: GaussianSmoothed) -> Joint:
+    T, D = q.mean.shape
+    return Joint(q.mean, jnp.ones((T, 1), q.mean.dtype), q.sqrt, jnp.zeros((T, 1, D), q.mean.dtype))
+
+
+# --- chains: u = (x_{t-1}, 1) -------------------------------------------------------------------------------------
+
+
+def chain(first: Expected, dynamics: Expected, potentials: Gaussian, mask: Bool[Array, " T"]) -> GaussianChain:
+    """A normalised LDS plus node potentials; a transition into padding is replaced by a harmless one."""
+    D = first.M.shape[1]
+    real = mask[1:, None, None]
+    W = jnp.where(real, dynamics.M, 0)
+    E = jnp.where(real, dynamics.E, 0)
+    Q_sqrt = jnp.where(real, dynamics.sqrt, jnp.eye(D, dtype=W.dtype)[None])
+    J = potentials.J.at[:-1].add(E[:, :D, :D])
+    h = potentials.h.at[:-1].add(-E[:, :D, D])
+    return GaussianChain(first.M[0, :, 0], first.sqrt[0], W[:, :, :D], W[:, :, D], Q_sqrt, J, h)
+
+
+def joint_with_previous(q: GaussianSmoothed) -> Joint:
+    """Joint of x_{t+1} and u = (x_t, 1): x_t = mean_t + gain (x_{t+1} - mean_{t+1}) + back_sqrt e."""
+    T, D = q.mean.shape
+    ones, zeros = jnp.ones((T - 1, 1), q.mean.dtype), jnp.zeros((T - 1, 1, 2 * D), q.mean.dtype)
+    root_x = jnp.concatenate([q.sqrt[1:], jnp.zeros_like(q.back_sqrt)], -1)
+    root_u = jnp.concatenate([mm(q.gain, q.sqrt[1:]), q.back_sqrt], -1)
+    mean_u = jnp.concatenate([q.mean[:-1], ones], -1)
+    return Joint(q.mean[1:], mean_u, root_x, jnp.concatenate([root_u, zeros], -2))
+
+
+def chain_kl(q: GaussianSmoothed, first: Expected, dynamics: Expected, mask: Bool[Array, " T"]) -> Float[Array, " T"]:
+    """E log q(x) - E log p(x | z, theta), step by step (padding is cut by the caller)."""
+    start = expected_penalty(first, joint_with_one(jax.tree.map(lambda a: a[:1], q)))
+    later = jnp.where(mask[1:], expected_penalty(dynamics, joint_with_previous(q)), 0)
+    return q.kl + jnp.concatenate([start, later])

@@ -1,0 +1,99 @@
+"""Default conjugate priors in the units of standardised latents, and their complete-data posteriors (numpy, float64)."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from svae.expfam import MNIW, NIW, Dirichlet
+
+
+def tile(array, batch: tuple[int, ...]) -> Float[Array, "..."]:
+    array = jnp.asarray(array, jnp.result_type(float))
+    return jnp.broadcast_to(array, (*batch, *array.shape))
+
+
+def niw_prior(D: int, batch: tuple[int, ...] = (), *, scale: float = 1.0, strength: float = 0.1) -> NIW:
+    """E[Sigma^-1]^-1 = scale^2 I with D + 2 degrees of freedom; the mean is worth `strength` observations."""
+    nu = D + 2.0
+    return NIW(tile(np.zeros(D), batch), tile(nu * scale**2 * np.eye(D), batch), tile(strength, batch), tile(nu, batch))
+
+
+def mniw_prior(D: int, batch: tuple[int, ...] = (), *, scale: float = 0.3, strength: float = 1.0) -> MNIW:
+    """Dynamics x' = A x + b + noise near a random walk that decays slowly, with an offset near zero."""
+    nu = D + 2.0
+    M = np.concatenate([0.95 * np.eye(D), np.zeros((D, 1))], 1)
+    return MNIW(
+        tile(M, batch),
+        tile(nu * scale**2 * np.eye(D), batch),
+        tile(strength * np.eye(D + 1), batch),
+        tile(nu, batch),
+    )
+
+
+def dirichlet_prior(K: int, *, concentration: float) -> Dirichlet:
+    """Sparse when concentration < K: every state starts with concentration / K counts."""
+    return Dirichlet(tile(np.full(K, concentration / K), ()))
+
+
+def sticky_prior(K: int, *, concentration: float, stickiness: float) -> Dirichlet:
+    """Rows of the transition matrix: sparse, with `stickiness` extra counts on the diagonal (weak-limit sticky HDP)."""
+    return Dirichlet(tile(np.full((K, K), concentration / K) + stickiness * np.eye(K), ()))
+
+
+def fit_dirichlet(prior: Dirichlet, counts: np.ndarray) -> Dirichlet:
+    return Dirichlet(jnp.asarray(np.asarray(prior.counts, float) + counts, prior.counts.dtype))
+
+
+def fit_niw(prior: NIW, x: np.ndarray, weights: np.ndarray) -> NIW:
+    """Posterior of K Gaussians given points (N, D) and their responsibilities (N, K)."""
+    post = fit_mniw(prior.as_mniw(), np.ones((len(x), 1)), x, weights)
+    return NIW(post.M[..., 0], post.S, post.K[..., 0, 0], post.nu)
+
+
+def fit_mniw(prior: MNIW, u: np.ndarray, x: np.ndarray, weights: np.ndarray) -> MNIW:
+    """Posterior of K linear-Gaussian conditionals given regressors (N, U), targets (N, D), responsibilities (N, K)."""
+    rows = [_posterior(*row, u, x, w) for row, w in zip(_rows(prior), weights.T, strict=True)]
+    M, S, K, nu = (jnp.asarray(np.stack(field), prior.M.dtype) for field in zip(*rows, strict=True))
+    return MNIW(M, S, K, nu)
+
+
+def _rows(prior: MNIW) -> list[tuple[np.ndarray, ...]]:
+    fields = [np.asarray(field, float) for field in (prior.M, prior.S, prior.K, prior.nu)]
+    return list(zip(*fields, strict=True))
+
+
+def _posterior(M0, S0, K0, nu0, u, x, w):
+    """Conjugate update in residual form: the scatter is a sum of squares, never a difference."""
+    wu = w[:, None] * u
+    K = K0 + u.T @ wu
+    M = np.linalg.solve(K, K0 @ M0.T + wu.T @ x).T
+    residual, shift = x - u @ M.T, M - M0
+    return M, S0 + (w[:, None] * residual).T @ residual + shift @ K0 @ shift.T, K, nu0 + w.sum()
+
+
+def transition_counts(states: list) -> np.ndarray:
+    """Expected counts (K, K) of consecutive states (T_i, K), never across sequences."""
+    return sum(w[:-1].T @ w[1:] for w in states)
+
+
+def first_counts(states: list) -> np.ndarray:
+    return sum(w[0] for w in states)
+
+
+def stacked(latents: list, states: list) -> tuple[np.ndarray, np.ndarray]:
+    return np.concatenate(latents).astype(float), np.concatenate(states).astype(float)
+
+
+def first_frames(latents: list, states: list) -> tuple[np.ndarray, np.ndarray]:
+    return np.stack([x[0] for x in latents]).astype(float), np.stack([w[0] for w in states]).astype(float)
+
+
+def regressions(latents: list, states: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Regressors u = (x_{t-1}, 1), targets x_t and responsibilities of z_t, for every transition."""
+    u = np.concatenate([np.c_[x[:-1], np.ones(len(x) - 1)] for x in latents]).astype(float)
+    return u, np.concatenate([x[1:] for x in latents]).astype(float), np.concatenate([w[1:] for w in states]).astype(float)
+
+
+def one_state_only(states: list) -> list:
+    """Responsibilities of a model that has a single state."""
+    return [np.ones((len(w), 1)) for w in states]

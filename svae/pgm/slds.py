@@ -1,0 +1,97 @@
+"""`slds`: z a Markov chain, x_t = A_z x_{t-1} + b_z + noise; block mean field of the two chains (Sec. 2.3)."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from svae import messages
+from svae.expfam import MNIW, NIW, Dirichlet
+from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, select
+from svae.pgm._conditional import chain, chain_kl, joint_with_one, joint_with_previous, log_prob_by_state, mix
+from svae.pgm._markov import simulate_states, state_chain
+from svae.pgm._mean_field import implicit
+from svae.pgm._priors import (
+    dirichlet_prior,
+    first_counts,
+    first_frames,
+    fit_dirichlet,
+    fit_mniw,
+    fit_niw,
+    mniw_prior,
+    niw_prior,
+    regressions,
+    sticky_prior,
+    transition_counts,
+)
+
+
+class SLDSGlobals(NamedTuple):
+    init: Dirichlet
+    transitions: Dirichlet
+    first: NIW
+    dynamics: MNIW
+
+
+class SLDS(AbstractPGM):
+    prior: SLDSGlobals
+    solve: Callable = eqx.field(static=True, default=implicit)
+
+    def infer(self, moments, potentials, mask) -> Posterior:
+        node = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+        found = self.solve(_sweep, node, (moments, potentials, mask))
+        z_chain, z, first, dynamics, x = _factors(found.value, moments, potentials, mask)
+        kl = z.kl + chain_kl(x, first, dynamics, mask)
+        return make_posterior(x, z_chain, z.states, kl, potentials, mask, found.residual)
+
+    def simulate(self, theta, length, *, key, start=None) -> Latents:
+        key_z, key_first, key_rest = jax.random.split(key, 3)
+        z = simulate_states(theta, length, key=key_z, start=start)
+        one = jnp.ones(1, theta.first.W.dtype)
+
+        def advance(x, inputs):
+            k, key = inputs
+            following = gaussian_step(select(theta.dynamics, k), jnp.append(x, one), key=key)
+            return following, following
+
+        if start is None:
+            first = gaussian_step(select(theta.first, z[0]), one, key=key_first)
+        else:
+            first, _ = advance(start.x[-1], (z[0], key_first))
+        _, rest = jax.lax.scan(advance, first, (z[1:], jax.random.split(key_rest, length - 1)))
+        return Latents(jnp.concatenate([first[None], rest]), z)
+
+    def initialize(self, latents: list, states: list) -> SLDSGlobals:
+        return SLDSGlobals(
+            fit_dirichlet(self.prior.init, first_counts(states)),
+            fit_dirichlet(self.prior.transitions, transition_counts(states)),
+            fit_niw(self.prior.first, *first_frames(latents, states)),
+            fit_mniw(self.prior.dynamics, *regressions(latents, states)),
+        )
+
+
+def _factors(node, moments, potentials, mask):
+    z_chain = state_chain(moments, node, mask)
+    z = messages.hmm.smooth(z_chain)
+    first, dynamics = mix(moments.first, z.states[:1]), mix(moments.dynamics, z.states[1:])
+    return z_chain, z, first, dynamics, messages.gaussian.smooth(chain(first, dynamics, potentials, mask))
+
+
+def _sweep(node, args):
+    moments, potentials, mask = args
+    x = _factors(node, moments, potentials, mask)[-1]
+    first = log_prob_by_state(moments.first, joint_with_one(jax.tree.map(lambda a: a[:1], x)))
+    later = log_prob_by_state(moments.dynamics, joint_with_previous(x))
+    return jnp.where(mask[:, None], jnp.concatenate([first, later]), 0)
+
+
+def make(latent_dim: int, states: int, *, concentration: float, stickiness: float) -> SLDS:
+    prior = SLDSGlobals(
+        dirichlet_prior(states, concentration=concentration),
+        sticky_prior(states, concentration=concentration, stickiness=stickiness),
+        niw_prior(latent_dim, (states,)),
+        mniw_prior(latent_dim, (states,)),
+    )
+    return SLDS(prior)

@@ -1,0 +1,24 @@
+"""A strict session: annotations are executed, rank promotion raises, warnings are errors (pyproject.toml)."""
+
+import os
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+install_import_hook("svae", "beartype.beartype")  # before the first import of svae
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_compilation_cache_dir", str(Path(sys.prefix) / ".cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture
+def x64():
+    """Double precision for one test."""
+    with jax.enable_x64(True):
+        yield

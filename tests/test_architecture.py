@@ -1,0 +1,147 @@
+"""The rules of the house, read off the source: who may import whom, and what nobody does."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / "svae").rglob("*.py"))
+
+# Direct arrows, each room to the rooms just below it; a room may import everything it reaches.
+ARROWS = {
+    "_linalg": (),
+    "config": (),
+    "data": (),
+    "progress": (),
+    "expfam": ("_linalg",),
+    "messages": ("_linalg",),
+    "pgm": ("expfam", "messages"),
+    "nets": ("expfam",),
+    "_model": ("pgm", "nets", "config", "data"),
+    "_elbo": ("_model",),
+    "_sharding": (),
+    "_optimizer": ("_elbo",),
+    "_initialize": ("_elbo", "_optimizer"),
+    "_fit": ("_optimizer", "_elbo", "_initialize", "_sharding"),
+    "_queries": ("_elbo",),
+    "store": ("config", "_model"),
+    "experiments": ("_fit", "_queries", "store", "data"),
+    "__init__": ("_fit", "_queries", "store", "data"),
+    "cli": ("experiments", "progress"),
+}
+ARRAYS = {"jax", "jaxtyping", "numpy"}
+OUTSIDE = {  # what each room may import from outside besides the standard library
+    "_linalg": ARRAYS,
+    "config": set(),
+    "data": {"numpy", "jaxtyping"},  # jaxtyping imports no jax by itself
+    "progress": {"rich"},
+    "messages": ARRAYS,
+    "expfam": ARRAYS | {"equinox"},
+    "pgm": ARRAYS | {"equinox"},
+    "nets": ARRAYS | {"equinox"},
+    "_model": ARRAYS | {"equinox"},
+    "_elbo": ARRAYS | {"equinox"},
+    "_sharding": ARRAYS | {"equinox"},
+    "_optimizer": ARRAYS | {"equinox", "optax"},
+    "_initialize": ARRAYS | {"equinox", "optax"},
+    "_fit": ARRAYS | {"equinox", "optax"},
+    "_queries": ARRAYS | {"equinox"},
+    "store": ARRAYS | {"equinox", "safetensors"},
+    "experiments": ARRAYS | {"equinox", "optax", "matplotlib", "sklearn"},
+    "__init__": set(),
+    "cli": {"cyclopts", "rich", "jax"},
+}
+KWARGS_ALLOWED = {"make"}
+PICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+def below(room):
+    return set(ARROWS[room]).union(*(below(next_room) for next_room in ARROWS[room]))
+
+
+def room_of(file):
+    return file.relative_to(ROOT / "svae").parts[0].removesuffix(".py")
+
+
+def imported(file):
+    """Absolute dotted names of everything that a file imports, lazily or not."""
+    package = file.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) + 1 - node.level]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def rooms_imported(file):
+    inside = [name.split(".") for name in imported(file) if name.split(".")[0] == "svae"]
+    return {parts[1] if len(parts) > 1 and parts[1] in ARROWS else "__init__" for parts in inside}
+
+
+def outside_imported(file):
+    return {name.split(".")[0] for name in imported(file)} - {"svae", "__future__"} - sys.stdlib_module_names
+
+
+def fresh(code):
+    """What a new interpreter prints; it sees the package without the session's hooks and settings."""
+    return subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).strip()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_imports_point_down(file):
+    room = room_of(file)
+    assert room in ARROWS, f"{room} is a new room: give it its arrows above and in the design"
+    assert rooms_imported(file) - {room} <= below(room)
+    assert outside_imported(file) <= OUTSIDE[room]
+
+
+def test_arrows_have_no_circle_and_siblings_do_not_meet():
+    assert all(room not in below(room) for room in ARROWS)
+    assert "messages" not in below("expfam") and "expfam" not in below("messages")
+
+
+def test_every_outside_import_is_a_declared_dependency():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.match(r"[A-Za-z0-9_-]+", line)[0] for line in declared}
+    assert set().union(*OUTSIDE.values()) <= names
+
+
+def functions(tree):
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_kwargs_no_pickle_no_eval(file):
+    tree = ast.parse(file.read_text())
+    assert {getattr(f, "name", "lambda") for f in functions(tree) if f.args.kwarg} <= KWARGS_ALLOWED
+    assert not {name.split(".")[0] for name in imported(file)} & PICKLERS
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert not {call.func.id for call in calls if isinstance(call.func, ast.Name)} & {"eval", "exec", "__import__"}
+    pickles = [k.value for call in calls for k in call.keywords if k.arg == "allow_pickle"]
+    assert all(isinstance(value, ast.Constant) and value.value is False for value in pickles)
+
+
+ALL_OF_IT = "import svae; [getattr(svae, name) for name in getattr(svae, '__all__', dir(svae))]"
+
+
+def test_import_changes_no_setting_of_jax():
+    code = f"import jax; before = dict(jax.config.values); {ALL_OF_IT}; print(before == dict(jax.config.values))"
+    assert fresh(code) == "True"
+
+
+def test_import_brings_nothing_heavy():
+    heavy = {"scipy", "sklearn", "matplotlib", "rich", "pandas", "cyclopts"}
+    jax_alone = "import sys, jax, equinox, optax, safetensors.numpy; before = set(sys.modules)"
+    assert fresh(f"{jax_alone}; {ALL_OF_IT}; print(*(set(sys.modules) - before) & {heavy})") == ""
+
+
+@pytest.mark.parametrize("module", ["svae.cli", "svae.config", "svae.data", "svae.progress"])
+def test_rooms_without_jax_stay_without_it(module):
+    assert fresh(f"import sys, {module}; print('jax' in sys.modules)") == "False"
