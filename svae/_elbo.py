@@ -74,7 +74,7 @@ def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:
     return SVAE(model.pgm, model.q, recognize, observe, model.scaling, model.config, model.shape)
 
 
-def _bound(model: SVAE, found: Evidence, scale: Float[Array, ""]) -> Bound:
+def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bound:
     global_kl, weights_kl = expfam.kl(model.q, model.pgm.prior), model.observe.kl()
     log_likelihood, local_kl = scale * found.log_likelihood, scale * found.kl
     bound = log_likelihood - local_kl - global_kl - weights_kl

@@ -1,5 +1,6 @@
 """Fitting: a generator of steps. Progress bars, plots, checkpoints and early stopping consume what it yields."""
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from svae.data import (
 from svae.pgm import PGMS
 
 IN_USE = 0.01  # a state is in use when it takes this share of the frames
+SMALLEST_DAMPING = 1e-6  # about 20 failures in a row
+MOST_FRAMES = 2**15  # in one batch of warm latents
 INDEPENDENT = ("vae", "gaussian", "gmm")  # models whose frames do not see each other
 
 
@@ -55,7 +58,8 @@ class _Data(NamedTuple):
     train: Recordings  # in model units
     held: Recordings | None
     table: Windows
-    log_volume: float  # nats per frame that model units add
+    log_volume: float  # nats per training frame that model units add
+    held_volume: float  # the same of the held-out frames
 
 
 def fit(model: SVAE, data: Any, *, key: PRNGKeyArray | None = None, estimator: Callable = value_and_grad) -> Iterator[Step]:
@@ -72,7 +76,8 @@ def fit(model: SVAE, data: Any, *, key: PRNGKeyArray | None = None, estimator: C
         warm = model
         for step in _warm_up(model, prepared, restart_key, config.seed + restart):
             warm = step.model
-            yield step._replace(note=notes.pop() if notes else "")
+            yield step._replace(note=" ".join([*notes, step.note]).strip())
+            notes = []
         models.append(warm)
     yield from _train(_stack(models), prepared, key_fit, estimator)
 
@@ -96,23 +101,36 @@ def _prepare(model: SVAE, data: Any) -> tuple[SVAE, _Data, list[str]]:
         train = Recordings(tuple(f[None] for y in train.sequences for f in y), ("frame",) * train.frames, train.fps)
         overlap = 0
     table = windows(train, window, overlap)
-    model = eqx.tree_at(lambda m: m.scaling, model, jax.tree.map(jnp.asarray, scaling))
-    volume = float(np.sum(np.log(scaling.scale)))
-    return model, _Data(train, None if held is None else standardized(held, scaling), table, volume), notes
+    units = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), scaling)
+    model = eqx.tree_at(lambda m: m.scaling, model, units)
+    held = None if held is None else standardized(held, scaling)
+    held_volume = 0.0 if held is None else _volume(held, scaling)
+    return model, _Data(train, held, table, _volume(train, scaling), held_volume), notes
+
+
+def _volume(data: Recordings, scaling: Standardize) -> float:
+    """sum log scale over the observed entries, per frame: what the density gains when entries are divided by scale."""
+    observed = sum(np.sum(~np.isnan(y), 0) for y in data.sequences)
+    return float(np.sum(observed * np.log(scaling.scale, dtype=float)) / data.frames)
 
 
 def _units(model: SVAE, train: Recordings) -> Standardize:
     """Images share one unit, columns have their own; counts and bits keep theirs."""
     if model.config.likelihood in ("bernoulli", "poisson"):
-        return Standardize(np.zeros(model.shape), np.ones(model.shape))
+        return Standardize(np.zeros(()), np.ones(())).in_float32(model.shape)
     found = standardize_globally(train) if len(model.shape) > 1 else standardize_entries(train)
-    return Standardize(*(np.broadcast_to(a, model.shape).copy() for a in found))
+    return found.in_float32(model.shape)
 
 
 def _window(config, train: Recordings) -> tuple[int, int]:
     if config.window is not None:
         return config.window, config.overlap
     return (1, 0) if config.model in INDEPENDENT else (max(map(len, train.sequences)), 0)
+
+
+def _sizes(data: _Data) -> tuple[Array, Array]:
+    """Windows and frames to train on, as arrays: a number would be compiled in."""
+    return jnp.asarray(len(data.table.first), float), jnp.asarray(data.train.frames, float)
 
 
 def _batches(data: _Data, config) -> Iterator[Any]:
@@ -134,19 +152,20 @@ def _warm_up(model: SVAE, data: _Data, key: PRNGKeyArray, seed: int) -> Iterator
     chosen = np.random.default_rng(seed).permutation(len(frames))[:4000]
     model = _initialize.at_pca(model, frames[chosen])
     simple = eqx.tree_at(lambda m: (m.pgm, m.q), model, (_standard(config), ()), is_leaf=lambda n: n is None)
-    optimizer = _optimizer.networks_optimizer(config)
-    state = _optimizer.init(simple, optimizer)
-    take = _jit_step(optimizer, value_and_grad)
+    state = _optimizer.init(simple, _optimizer.networks_optimizer(config))
+    sizes = _sizes(data)
     stream = _batches(data, config)
     for i in range(config.warmup_steps):
         started = time.monotonic()
         key, now = jax.random.split(key)
         piece = next(stream)
-        taken = take(simple, state, piece, now, len(data.table.first), data.train.frames)
+        taken = _take_one(simple, state, piece, now, *sizes, value_and_grad)
         simple, state = taken.model, taken.state
-        yield _report(i, model, simple, taken, data, started, piece, "warm-up")
+        note = _failure(taken, i, len(data.table.first), config)
+        _give_up(state.damping, i, note)
+        yield _report(i, model, simple, taken, data, started, piece, "warm-up")._replace(note=note)
     model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
-    model = eqx.tree_at(lambda m: m.q, model, _initialize.warm_q(model, _latents(simple, data), seed=seed))
+    model = _initialize.at_latents(model, _latents(simple, data), seed=seed)
     nothing = Step(config.warmup_steps, config.warmup_steps + config.steps, "warm-up", model, np.nan, np.nan, 0, np.nan, "")
     yield nothing
 
@@ -157,14 +176,26 @@ def _standard(config):
 
 def _latents(model: SVAE, data: _Data) -> list[np.ndarray]:
     """Posterior means of the training frames, recording by recording."""
-    guess = eqx.filter_jit(lambda m, y, mask: m.pgm.infer((), m.recognize(y, mask), mask).x.mean)
-    return [np.asarray(guess(model, y, jnp.ones(len(y), bool))) for y in _capped(data.train)]
+    train = _capped(data.train)
+    longest = max(map(len, train.sequences))
+    table, size = windows(train, longest, 0), max(1, min(len(train.sequences), MOST_FRAMES // longest))
+    found = []
+    for first in range(0, len(train.sequences), size):
+        rows = np.arange(first, min(first + size, len(train.sequences)))
+        piece = batch(train, table, np.resize(rows, size))  # one shape, one program
+        found += list(np.asarray(_guess(model, piece.y, piece.mask))[: len(rows)])
+    return [x[: len(y)] for x, y in zip(found, train.sequences, strict=True)]
 
 
-def _capped(data: Recordings, most: int = 100_000) -> list[np.ndarray]:
+@eqx.filter_jit
+def _guess(model, y, mask):
+    return jax.vmap(lambda y, mask: model.pgm.infer((), model.recognize(y, mask), mask).x.mean)(y, mask)
+
+
+def _capped(data: Recordings, most: int = 100_000) -> Recordings:
     """Recordings until there are `most` frames: enough to find states on."""
-    ends = np.cumsum([len(y) for y in data.sequences])
-    return [y for y, end in zip(data.sequences, ends, strict=True) if end - len(y) < most]
+    number = int(np.searchsorted(np.cumsum([len(y) for y in data.sequences]), most)) + 1
+    return data._replace(sequences=data.sequences[:number], names=data.names[:number])
 
 
 # --- training -----------------------------------------------------------------------------------------------------
@@ -175,38 +206,36 @@ class _Taken(NamedTuple):
     state: Any
     bound: Any
     good: Array
-    finite: Array  # which leaves of the gradient were finite
+    finite: dict[str, Array]  # which parts of the bound and leaves of the gradient, by name, were finite
 
 
-def _take(model, state, piece, key, num_data, frames, optimizer, estimator) -> _Taken:
+def _take(model, state, piece, key, num_data, frames, estimator) -> _Taken:
     bound, gradient = estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
-    update = _optimizer.update(model, gradient, state, optimizer, 1.0 / frames)
-    leaves = [leaf for leaf in jax.tree.leaves(gradient) if eqx.is_inexact_array(leaf)]
-    finite = jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])
-    return _Taken(update.model, update.state, bound, update.good, finite)
+    update = _optimizer.update(model, gradient, state, _optimizer.networks_optimizer(model.config), 1.0 / frames)
+    return _Taken(update.model, update.state, bound, update.good, _finite(gradient) | _finite({"bound": bound.bound}))
 
 
-def _jit_step(optimizer, estimator):
-    def take(model, state, piece, key, num_data, frames):
-        return _take(model, state, piece, key, num_data, frames, optimizer, estimator)
+def _finite(tree: Any) -> dict[str, Array]:
+    """Whether each leaf is finite, by its path: q.dynamics.uxT."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
+    name = functools.partial(jax.tree_util.keystr, simple=True, separator=".")
+    return {name(path): jnp.all(jnp.isfinite(leaf)) for path, leaf in leaves}
 
-    return eqx.filter_jit(take)
+
+_take_one = eqx.filter_jit(_take)  # compiled once for a config and a shape, however many fits use it
 
 
-def _jit_restarts(optimizer, estimator):
+@eqx.filter_jit
+def _take_all(models, states, piece, keys, num_data, frames, estimator) -> _Taken:
     """All restarts in one program: the leading axis of the models, their states and their keys."""
+    arrays, static = eqx.partition(models, eqx.is_array)
 
-    def take(models, states, piece, keys, num_data, frames):
-        arrays, static = eqx.partition(models, eqx.is_array)
+    def one(arrays, state, key):
+        taken = _take(eqx.combine(arrays, static), state, piece, key, num_data, frames, estimator)
+        return taken._replace(model=eqx.filter(taken.model, eqx.is_array))
 
-        def one(arrays, state, key):
-            taken = _take(eqx.combine(arrays, static), state, piece, key, num_data, frames, optimizer, estimator)
-            return taken._replace(model=eqx.filter(taken.model, eqx.is_array))
-
-        taken = jax.vmap(one)(arrays, states, keys)
-        return taken._replace(model=eqx.combine(taken.model, static))
-
-    return eqx.filter_jit(take)
+    taken = jax.vmap(one)(arrays, states, keys)
+    return taken._replace(model=eqx.combine(taken.model, static))
 
 
 def _train(models: SVAE, data: _Data, key: PRNGKeyArray, estimator: Callable) -> Iterator[Step]:
@@ -214,7 +243,7 @@ def _train(models: SVAE, data: _Data, key: PRNGKeyArray, estimator: Callable) ->
     restarts = config.restarts
     optimizer = _optimizer.networks_optimizer(config)
     states = eqx.filter_vmap(lambda m: _optimizer.init(m, optimizer))(models)
-    take = _jit_restarts(optimizer, estimator)
+    sizes = _sizes(data)
     stream = _batches(data, config)
     measure = max(1, min(100, config.steps // 10))
     best, held = 0, np.full(restarts, np.nan)
@@ -222,15 +251,14 @@ def _train(models: SVAE, data: _Data, key: PRNGKeyArray, estimator: Callable) ->
         started = time.monotonic()
         key, now, key_held = jax.random.split(key, 3)
         piece = next(stream)
-        taken = take(models, states, piece, jax.random.split(now, restarts), len(data.table.first), data.train.frames)
+        taken = _take_all(models, states, piece, jax.random.split(now, restarts), *sizes, estimator)
         models, states = taken.model, taken.state
         measured = (i + 1) % measure == 0 or i + 1 == config.steps
         if measured:
             held = _held_out(models, data, key_held, restarts, taken)
             best = int(np.nanargmax(np.nan_to_num(held, nan=-np.inf)))
-        note = _failure(taken, models, i)
-        if not np.all(np.asarray(states.damping) > 1e-6):
-            raise FitError(f"step {i} failed again and again ({note}); lower learning_rate and natural_step")
+        note = _failure(taken, i, len(data.table.first), config)
+        _give_up(states.damping, i, note)
         report = _report(i, models, _pick(models, best), _pick(taken, best), data, started, piece, "fit")
         yield report._replace(held_out=float(held[best]) if measured else np.nan, note=note)
 
@@ -239,7 +267,7 @@ def _held_out(models: SVAE, data: _Data, key: PRNGKeyArray, restarts: int, taken
     """Held-out bound per frame of every restart; without held-out data, the training estimate."""
     if data.held is None:
         return np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
-    return np.array([held_out_bound(_pick(models, r), data.held, key=key) - data.log_volume for r in range(restarts)])
+    return np.array([held_out_bound(_pick(models, r), data.held, key=key) - data.held_volume for r in range(restarts)])
 
 
 def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> float:
@@ -271,14 +299,24 @@ def _report(i, models, model, taken, data: _Data, started, piece, phase) -> Step
     return Step(done, config.warmup_steps + config.steps, phase, model, bound, np.nan, in_use, speed, "")
 
 
-def _failure(taken: _Taken, models: SVAE, i: int) -> str:
-    """One sentence when a step was not finite: the restart, the leaf, the batch."""
-    failed = np.flatnonzero(~np.asarray(taken.good))
-    if len(failed) == 0:
+def _failure(taken: _Taken, i: int, num_windows: int, config) -> str:
+    """One sentence when a step was not finite: the leaf, the restart, and the batch."""
+    good = np.atleast_1d(np.asarray(taken.good & taken.finite["bound"]))
+    if good.all():
         return ""
-    bad = np.flatnonzero(~np.asarray(taken.finite)[failed[0]])
-    where = f"leaf {bad[0]} of the gradient" if len(bad) else "the step itself"
-    return f"step {i}, restart {failed[0]}: {where} was not finite; kept the last good model and halved the step"
+    restart = int(np.argmin(good))
+    bad = [name for name, finite in taken.finite.items() if not np.atleast_1d(np.asarray(finite))[restart]]
+    what = f"{bad[0]} of the gradient" if bad and bad[0] != "bound" else "the bound" if bad else "the model after it"
+    others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+    epoch, number = divmod(i, max(1, num_windows // config.batch_size))
+    where = f"step {i}, restart {restart}, batch {number} of epoch {epoch}"
+    return f"{where}: {what}{others} was not finite; kept the last good model and halved the step."
+
+
+def _give_up(damping: Array, i: int, note: str) -> None:
+    """Raise when no restart has had a finite step for long."""
+    if not np.any(np.asarray(damping) > SMALLEST_DAMPING):
+        raise FitError(f"step {i} failed again and again ({note}) lower learning_rate and natural_step.")
 
 
 def _stack(models: list[SVAE]) -> SVAE:

@@ -10,12 +10,12 @@ from jaxtyping import Array
 
 from svae import expfam
 from svae._model import SVAE
+from svae._states import States, find_states, kmeans
 from svae.expfam import Gaussian
 from svae.nets import with_linear_map, with_precision
 
 SWEEPS = 25  # of mean field on the warm latents
 PINNED = 1e4  # precision that holds x at a warm latent
-FEATURE_WINDOW = 7  # frames, about a quarter of a second of video
 
 
 class PCA(NamedTuple):
@@ -26,8 +26,9 @@ class PCA(NamedTuple):
 
 def pca(frames: np.ndarray, D: int) -> PCA:
     """Principal components of frames (N, P), missing entries at their mean; columns beyond the rank are zero."""
-    b = np.nanmean(frames, 0)
-    centred = np.where(np.isfinite(frames), frames - b, 0)
+    seen = np.isfinite(frames)
+    b = np.where(seen, frames, 0).sum(0) / np.maximum(seen.sum(0), 1)  # 0 for a column that is never seen
+    centred = np.where(seen, frames - b, 0)
     _, s, Vt = np.linalg.svd(centred, full_matrices=False)
     rank = min(D, len(s))
     W = np.zeros((frames.shape[1], D))
@@ -47,20 +48,45 @@ def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
     return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, with_linear_map(model.observe, W, b)))
 
 
-def warm_q(model: SVAE, latents: list[np.ndarray], *, seed: int) -> Any:
-    """q(theta) for warm latents (T_i, D): states by k-means, then mean field with x held at the latents."""
+def at_latents(model: SVAE, latents: list[np.ndarray], *, seed: int) -> SVAE:
+    """The model with q(theta) from warm latents (T_i, D), and with the stickiness that the target duration asks for."""
     K = _number_of_states(model)
-    rng = np.random.default_rng(seed)
-    states = one_hot(initial_labels(latents, K, rng), K, latents)
-    q = model.pgm.initialize(latents, states)
+    if model.config.model not in ("hmm", "slds") or K == 1:
+        return eqx.tree_at(lambda m: m.q, model, mixture_q(model, latents, K, seed=seed), is_leaf=_is_empty)
+    dynamic, duration = model.config.model == "slds", model.config.target_duration
+    found = find_states(latents, K, dynamic=dynamic, duration=duration, seed=seed)
+    pgm = model.pgm if duration is None else with_stickiness(model.pgm, stickiness(found, K))
+    return eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, pgm.initialize(latents, found.weights)))
+
+
+def stickiness(found: States, K: int) -> float:
+    """Counts on the diagonal that make a switch cost what it should: log(counts / switches out of a state) nats."""
+    return float(np.exp(found.switch_cost) * max(found.switches, 1.0) / K)
+
+
+def with_stickiness(pgm, counts: float):
+    """The same latent model with `counts` more on the diagonal of its transition prior than a uniform row has."""
+    prior = pgm.prior.transitions.counts
+    K = len(prior)
+    rows = expfam.Dirichlet(jnp.asarray(prior - jnp.diag(jnp.diag(prior)) + (prior[0, -1] + counts) * jnp.eye(K)))
+    return eqx.tree_at(lambda m: m.prior.transitions, pgm, rows)
+
+
+def mixture_q(model: SVAE, latents: list[np.ndarray], K: int, *, seed: int) -> Any:
+    """q(theta) of a model whose frames are independent: k-means, then mean field with x held at the latents."""
+    labels = kmeans(np.concatenate(latents).astype(float), K, np.random.default_rng(seed))
+    q = model.pgm.initialize(latents, one_hot(labels, K, latents))
     if K == 1:
         return q
-    sweep = eqx.filter_jit(lambda q, x, mask: _pinned_states(model.pgm, q, x, mask))
     x, mask = padded(latents)
     for _ in range(SWEEPS):
-        found = np.asarray(sweep(q, x, mask))
+        found = np.asarray(_pinned_states(model.pgm, q, x, mask))
         q = model.pgm.initialize(latents, [w[: len(z)] for w, z in zip(found, latents, strict=True)])
     return q
+
+
+def _is_empty(node: Any) -> bool:
+    return isinstance(node, tuple) and len(node) == 0
 
 
 def _number_of_states(model: SVAE) -> int:
@@ -72,6 +98,7 @@ def _is_dirichlet(node: Any) -> bool:
     return isinstance(node, expfam.Dirichlet)
 
 
+@eqx.filter_jit
 def _pinned_states(pgm, q, x, mask):
     """E z of every sequence (B, T, K) with the latents all but known."""
     D = x.shape[-1]
@@ -93,49 +120,3 @@ def padded(latents: list[np.ndarray]) -> tuple[Array, Array]:
 def one_hot(labels: np.ndarray, K: int, latents: list) -> list[np.ndarray]:
     ends = np.cumsum([len(x) for x in latents])[:-1]
     return np.split(np.eye(K)[labels], ends)
-
-
-def initial_labels(latents: list[np.ndarray], K: int, rng: np.random.Generator) -> np.ndarray:
-    """k-means on how the latents move in a short window; of independent points, on the points themselves."""
-    features = np.concatenate([motion_features(np.asarray(x, float)) for x in latents])
-    features = features / (features.std(0) + 1e-9)
-    centred = features - features.mean(0)
-    if centred.shape[1] > 12:
-        _, _, Vt = np.linalg.svd(centred[:: max(1, len(centred) // 5000)], full_matrices=False)
-        centred = centred @ Vt[:12].T
-    return kmeans(centred, K, rng)
-
-
-def motion_features(x: np.ndarray) -> np.ndarray:
-    """Position, speed and turning of a sequence (T, D), averaged over a window: an action, whatever its phase."""
-    if len(x) < 3:
-        return np.c_[x, np.zeros((len(x), x.shape[1] * x.shape[1]))]
-    v = np.gradient(x, axis=0)
-    i, j = np.triu_indices(x.shape[1], 1)
-    turning = x[:, i] * v[:, j] - x[:, j] * v[:, i]
-    return np.c_[smooth(x), smooth(np.log(smooth(v**2) + 1e-3)), smooth(turning)]
-
-
-def smooth(x: np.ndarray) -> np.ndarray:
-    """Moving average over FEATURE_WINDOW frames, shorter at the ends."""
-    kernel = np.hanning(FEATURE_WINDOW + 2)[1:-1]
-    weight = np.convolve(np.ones(len(x)), kernel, "same")
-    return np.stack([np.convolve(column, kernel, "same") for column in x.T], 1)[: len(x)] / weight[: len(x), None]
-
-
-def kmeans(x: np.ndarray, K: int, rng: np.random.Generator, *, sweeps: int = 30) -> np.ndarray:
-    """Labels (N,) by Lloyd's algorithm from a k-means++ start."""
-    centres = x[rng.integers(len(x))][None]
-    for _ in range(min(K, len(x)) - 1):
-        nearest = np.min(_distances(x, centres), 1)
-        total = nearest.sum()
-        chosen = rng.choice(len(x), p=nearest / total) if total > 0 else rng.integers(len(x))
-        centres = np.concatenate([centres, x[chosen][None]])
-    for _ in range(sweeps):
-        labels = np.argmin(_distances(x, centres), 1)
-        centres = np.stack([x[labels == k].mean(0) if np.any(labels == k) else c for k, c in enumerate(centres)])
-    return labels
-
-
-def _distances(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    return np.maximum((x**2).sum(1)[:, None] - 2 * x @ centres.T + (centres**2).sum(1)[None], 0)

@@ -38,53 +38,50 @@ def logdet_tril(L: Float[Array, "... D D"]) -> Float[Array, "..."]:
 
 def phi(X: Float[Array, "... D D"]) -> Float[Array, "... D D"]:
     """The lower triangle with its diagonal halved, so that phi(X) + phi(X)' = X for symmetric X."""
-    return X * (jnp.tri(X.shape[-1], dtype=X.dtype) - jnp.eye(X.shape[-1], dtype=X.dtype) / 2)
+    return (jnp.tril(X) + jnp.tril(X, -1)) / 2
 
 
-def _unrolls(M):
-    return M.ndim == 2 and M.shape[0] <= 12
+def eye_like(A: Float[Array, "... D D"]) -> Float[Array, "... D D"]:
+    """A stack of identities of the shape of A."""
+    return jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+
+
+def _by_rule(unrolled, loop, M):
+    if M.ndim == 2 and M.shape[0] <= 12:
+        return unrolled(M)
+    return jnp.vectorize(loop, signature="(d,n)->(d,k)")(M)
 
 
 def _at(x, j, axis):
     return lax.dynamic_index_in_dim(x, j, axis, keepdims=False)
 
 
-def _eye_like(A):
-    return jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
-
-
-def _pad_front(x, n):
-    """n zeros before the last axis."""
-    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(n, 0)])
-
-
 @jax.custom_jvp
 def cholesky_and_inverse(A: Float[Array, "... D D"]) -> tuple[Float[Array, "... D D"], Float[Array, "... D D"]]:
     """The lower L with L L' = A, and L^-1: Gaussian elimination takes [A | I] to [L' | L^-1]."""
     D = A.shape[-1]
-    eliminate = _eliminate_unrolled if _unrolls(A) else _eliminate_loop
-    M = eliminate(jnp.concatenate([A, _eye_like(A)], -1), D)
+    M = _by_rule(_eliminate_unrolled, _eliminate_loop, jnp.concatenate([A, eye_like(A)], -1))
     return mT(M[..., :D]), M[..., D:]
 
 
-def _eliminate_unrolled(M, D):
-    rows = []
+def _eliminate_unrolled(M):
+    D, rows = len(M), []
     for j in range(D):
-        row = M[..., 0, :] * lax.rsqrt(M[..., 0, :1])
-        rows.append(_pad_front(row, j))
+        row = M[0] * lax.rsqrt(M[0, 0])
+        rows.append(jnp.pad(row, (j, 0)))
         # By symmetry the column below the pivot is the head of its row.
-        M = M[..., 1:, 1:] - row[..., 1 : D - j, None] * row[..., None, 1:]
-    return jnp.stack(rows, -2)
+        M = M[1:, 1:] - row[1 : D - j, None] * row[None, 1:]
+    return jnp.stack(rows)
 
 
-def _eliminate_loop(M, D):
-    index = jnp.arange(M.shape[-1])
+def _eliminate_loop(M):
+    D, index = len(M), jnp.arange(M.shape[1])
 
     def step(j, M):
-        row = _at(M, j, -2)
-        row = jnp.where(index >= j, row * lax.rsqrt(_at(row, j, -1))[..., None], 0)
-        below = jnp.where(index > j, row, 0)[..., :D]
-        return jnp.where((index[:D] == j)[:, None], row[..., None, :], M - below[..., :, None] * row[..., None, :])
+        row = _at(M, j, 0)
+        row = jnp.where(index >= j, row * lax.rsqrt(_at(row, j, 0)), 0)
+        below = jnp.where(index > j, row, 0)[:D]
+        return jnp.where((index[:D] == j)[:, None], row[None], M - below[:, None] * row[None])
 
     return lax.fori_loop(0, D, step, M)
 
@@ -102,17 +99,21 @@ def cholesky(A: Float[Array, "... D D"]) -> Float[Array, "... D D"]:
 
 
 def cholesky_semidefinite(A: Float[Array, "... D D"]) -> Float[Array, "... D D"]:
-    """A lower L with L L' = A for A that may be singular: a pivot lost in rounding gives a zero column (no derivative)."""
-    D, index = A.shape[-1], jnp.arange(A.shape[-1])
-    floor = 4 * D * jnp.finfo(A.dtype).eps * jnp.diagonal(A, axis1=-2, axis2=-1)
+    """A lower L with L L' = A for a singular A too: a pivot lost in rounding gives a zero column (no derivative)."""
+    return jnp.vectorize(_semidefinite_loop, signature="(d,d)->(d,d)")(A)
+
+
+def _semidefinite_loop(A):
+    D, index = len(A), jnp.arange(len(A))
+    floor = 4 * D * jnp.finfo(A.dtype).eps * jnp.diagonal(A)
 
     def step(j, state):
         M, L = state
-        pivot = _at(_at(M, j, -2), j, -1)
-        kept = pivot > _at(floor, j, -1)
-        scale = jnp.where(kept, lax.rsqrt(jnp.where(kept, pivot, 1)), 0)
-        column = jnp.where(index >= j, _at(M, j, -1), 0) * scale[..., None]
-        return M - column[..., :, None] * column[..., None, :], jnp.where(index == j, column[..., :, None], L)
+        column = _at(M, j, 1)
+        pivot = _at(column, j, 0)
+        kept = pivot > _at(floor, j, 0)
+        column = jnp.where((index >= j) & kept, column * lax.rsqrt(jnp.where(kept, pivot, 1)), 0)
+        return M - column[:, None] * column[None], jnp.where((index == j)[None], column[:, None], L)
 
     return lax.fori_loop(0, D, step, (A, jnp.zeros_like(A)))[1]
 
@@ -120,27 +121,27 @@ def cholesky_semidefinite(A: Float[Array, "... D D"]) -> Float[Array, "... D D"]
 @jax.custom_jvp
 def inv_tril(L: Float[Array, "... D D"]) -> Float[Array, "... D D"]:
     """L^-1 of a lower triangular L by elimination of [L | I]; d(L^-1) = -L^-1 dL L^-1."""
-    return _invert_unrolled(L) if _unrolls(L) else _invert_loop(L)
+    return _by_rule(_invert_unrolled, _invert_loop, L)
 
 
 def _invert_unrolled(L):
-    X, rows = _eye_like(L), []
-    for j in range(L.shape[-1]):
-        rows.append(X[..., 0, :] / L[..., j, j, None])
-        X = X[..., 1:, :] - L[..., j + 1 :, j, None] * rows[-1][..., None, :]
-    return jnp.stack(rows, -2)
+    X, rows = eye_like(L), []
+    for j in range(len(L)):
+        rows.append(X[0] / L[j, j])
+        X = X[1:] - L[j + 1 :, j, None] * rows[-1][None]
+    return jnp.stack(rows)
 
 
 def _invert_loop(L):
-    index = jnp.arange(L.shape[-1])
+    index = jnp.arange(len(L))
 
     def step(j, X):
-        column = _at(L, j, -1)
-        row = _at(X, j, -2) / _at(column, j, -1)[..., None]
+        column = _at(L, j, 1)
+        row = _at(X, j, 0) / _at(column, j, 0)
         below = jnp.where(index > j, column, 0)
-        return jnp.where((index == j)[:, None], row[..., None, :], X - below[..., :, None] * row[..., None, :])
+        return jnp.where((index == j)[:, None], row[None], X - below[:, None] * row[None])
 
-    return lax.fori_loop(0, L.shape[-1], step, _eye_like(L))
+    return lax.fori_loop(0, len(L), step, eye_like(L))
 
 
 @inv_tril.defjvp
@@ -155,36 +156,35 @@ def tria(M: Float[Array, "... D N"]) -> Float[Array, "... D D"]:
 
     Its L is as backward stable as Householder's (Bjorck 1967); a row in the span of the others gives a zero column.
     """
-    return _orthogonalize_unrolled(M) if _unrolls(M) else _orthogonalize_loop(M)
+    return _by_rule(_orthogonalize_unrolled, _orthogonalize_loop, M)
 
 
 def _projections(M, row):
-    """Inner products of the rows of M with `row`, and 1 / |row| (0 for a zero row)."""
-    square = jnp.sum(row * row, -1, keepdims=True)
+    """Inner products of the rows of M with row / |row|, and row / |row| (0 for a zero row)."""
+    square = jnp.sum(row * row)
     inverse = jnp.where(square > 0, lax.rsqrt(jnp.where(square > 0, square, 1)), 0)
-    return jnp.sum(M * row[..., None, :], -1) * inverse, row * inverse
+    return jnp.sum(M * row[None], -1) * inverse, row * inverse
 
 
 def _orthogonalize_unrolled(M):
     columns = []
-    for j in range(M.shape[-2]):
-        column, unit = _projections(M, M[..., 0, :])
-        columns.append(_pad_front(column, j))
-        M = M[..., 1:, :] - column[..., 1:, None] * unit[..., None, :]
+    for j in range(len(M)):
+        column, unit = _projections(M, M[0])
+        columns.append(jnp.pad(column, (j, 0)))
+        M = M[1:] - column[1:, None] * unit[None]
     return jnp.stack(columns, -1)
 
 
 def _orthogonalize_loop(M):
-    D = M.shape[-2]
-    index = jnp.arange(D)
+    D, index = len(M), jnp.arange(len(M))
 
     def step(j, state):
         M, L = state
-        column, unit = _projections(M, _at(M, j, -2))
+        column, unit = _projections(M, _at(M, j, 0))
         column = jnp.where(index >= j, column, 0)
-        return M - column[..., :, None] * unit[..., None, :], jnp.where(index == j, column[..., :, None], L)
+        return M - column[:, None] * unit[None], jnp.where((index == j)[None], column[:, None], L)
 
-    return lax.fori_loop(0, D, step, (M, jnp.zeros_like(M[..., :D])))[1]
+    return lax.fori_loop(0, D, step, (M, jnp.zeros_like(M[:, :D])))[1]
 
 
 @tria.defjvp

@@ -43,7 +43,7 @@ def make(shape, config: Config | None = None, *, key: PRNGKeyArray | None = None
         concentration=config.concentration,
         stickiness=config.stickiness,
     )
-    scaling = Standardize(jnp.zeros(shape), jnp.ones(shape))
+    scaling = Standardize(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(shape))
     recognize = _recognition(shape, config, key_recognize)
     return SVAE(pgm, _spread(pgm.prior, key_q), recognize, _observation(shape, config, key_observe), scaling, config, shape)
 

@@ -29,6 +29,7 @@ class Config:
     states: int | None = None  # an upper bound on K; None = the latent model's own default
     latent_dim: int = 8
     stickiness: float = 0.0  # extra prior counts on staying in a state
+    target_duration: float | None = None  # mean frames of a bout; sets the stickiness when the fit begins
     concentration: float = 1.0  # total of the Dirichlet's prior counts, shared out over the states
     # the networks
     network: str = "residual"
@@ -152,6 +153,7 @@ CHECKS = {
     "states": _optional(_integer(1)),
     "latent_dim": _integer(1),
     "stickiness": _number(lambda v: v >= 0, "of at least 0"),
+    "target_duration": _optional(_number(lambda v: v > 1, "above 1")),
     "concentration": _positive,
     "network": _one_of(NETWORKS),
     "hidden": _widths,

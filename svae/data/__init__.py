@@ -1,6 +1,6 @@
 """Recordings, windows of them, and synthetic data with their truth. Numpy only."""
 
-from .checks import Standardize, check, standardize_entries, standardize_globally, standardized
+from .checks import Standardize, check, check_form, standardize_entries, standardize_globally, standardized
 from .mouse import Mouse, mouse
 from .synthetic import (
     Dots,
@@ -28,6 +28,7 @@ __all__ = [
     "Windows",
     "batch",
     "check",
+    "check_form",
     "dots",
     "epoch_order",
     "mouse",

@@ -7,17 +7,26 @@ import numpy as np
 from .windows import DataError, Recordings
 
 FLOAT32_STEP = 6e-8  # relative rounding of float32
+LARGEST = 1e30  # a value whose scale float32 holds with room to spare; so is its inverse
 
 
 def check(data: Recordings) -> list[str]:
     """Raise DataError for data that no model can use; return warnings, one sentence each, for odd data."""
+    check_form(data)
+    rows = _rows(data)
+    if np.nanmax(rows) == np.nanmin(rows):
+        raise DataError(f"Every value of {data.names[0]} and the rest is {np.nanmin(rows):g}; check their source.")
+    return _warnings(rows)
+
+
+def check_form(data: Recordings) -> None:
+    """Raise DataError for data that even a fitted model cannot be asked about; constant data it can."""
     if not data.sequences:
         raise DataError("There are no recordings; give at least one array of shape (frames, ...).")
     for name, y in zip(data.names, data.sequences, strict=True):
         _check_form(name, y)
         _check_values(name, y)
     _check_alike(data)
-    return _warnings(_rows(data))
 
 
 def _check_form(name, y):
@@ -42,6 +51,9 @@ def _check_values(name, y):
         )
     if not np.isfinite(flat).any():
         raise DataError(f"{name} has no finite value in any of its {len(y)} frames; leave it out.")
+    largest = np.nanmax(np.abs(flat.astype(np.float64)))
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise DataError(f"{name} holds values of up to {largest:.1e}, which float32 cannot square; change its unit.")
 
 
 def _check_alike(data):
@@ -51,9 +63,6 @@ def _check_alike(data):
             raise DataError(
                 f"{name} has frames of shape {y.shape[1:]} but {data.names[0]} of {shape}; make them alike."
             )
-    rows = _rows(data)
-    if np.nanmax(rows) == np.nanmin(rows):
-        raise DataError(f"Every value of {data.names[0]} and the rest is {np.nanmin(rows):g}; check their source.")
 
 
 def _rows(data):
@@ -84,27 +93,39 @@ def _say(columns, what):
 
 
 def _moments(rows, axis):
-    """Mean and sd over the finite entries, in two passes; sd 0 where a column varies by rounding only or is unseen."""
+    """Mean and sd over the finite entries, in two passes; sd 0 where it varies by rounding only or is unseen."""
     seen = np.isfinite(rows)
     count = np.maximum(seen.sum(axis), 1)
     mean = np.where(seen, rows, 0).sum(axis) / count
     sd = np.sqrt((np.where(seen, rows - mean, 0) ** 2).sum(axis) / count)
-    return mean, np.where(sd <= 1e-14 * np.abs(mean), 0.0, sd)
+    return mean, np.where(sd <= np.maximum(1e-14 * np.abs(mean), 1 / LARGEST), 0.0, sd)
 
 
 class Standardize(NamedTuple):
-    """z = (y - mean) / scale with float64 mean and scale, of shape (*event,) or () for one of each."""
+    """z = (y - mean - rest) / scale, each of shape (*event,) or () for all entries.
+
+    In a model they are float32, and `rest` holds the digits of the mean that float32 drops: an offset of 1e8 has some.
+    """
 
     mean: np.ndarray
     scale: np.ndarray
+    rest: np.ndarray = np.zeros(())
 
     def apply(self, y: np.ndarray) -> np.ndarray:
         """(..., *event) of any number type to float32 of unit scale, by way of float64; NaN stays NaN."""
-        return ((np.asarray(y, np.float64) - self.mean) / self.scale).astype(np.float32)
+        mean, scale, rest = (np.asarray(a, np.float64) for a in self)
+        return ((np.asarray(y, np.float64) - (mean + rest)) / scale).astype(np.float32)
 
     def invert(self, z: np.ndarray) -> np.ndarray:
         """Back to the units of the data, in float64."""
-        return np.asarray(z, np.float64) * self.scale + self.mean
+        mean, scale, rest = (np.asarray(a, np.float64) for a in self)
+        return np.asarray(z, np.float64) * scale + (mean + rest)
+
+    def in_float32(self, shape: tuple[int, ...]) -> "Standardize":
+        """The same map for a model that holds float32 arrays of the frame's shape."""
+        mean, scale, rest = (np.broadcast_to(np.asarray(a, np.float64), shape) for a in self)
+        high = (mean + rest).astype(np.float32)
+        return Standardize(high, scale.astype(np.float32), (mean + rest - high).astype(np.float32))
 
 
 def standardize_entries(data: Recordings) -> Standardize:

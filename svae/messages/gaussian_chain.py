@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
-from svae._linalg import cholesky, cholesky_and_inverse, inv_tril, logdet_tril, mm, mT, mv, phi, tria
+from svae._linalg import cholesky, cholesky_and_inverse, eye_like, inv_tril, logdet_tril, mm, mT, mv, phi, tria
 
 
 class GaussianChain(NamedTuple):
-    """N(x_1; mean0, sqrt0 sqrt0') prod N(x_t+1; A_t x_t + b_t, Q_sqrt_t Q_sqrt_t') prod exp(-x_t' J_t x_t / 2 + h_t' x_t)."""
+    """N(x_1; mean0, sqrt0 sqrt0') prod N(x_t+1; A x_t + b, Q_sqrt Q_sqrt') prod exp(-x_t' J x_t / 2 + h' x_t)."""
 
     mean0: Float[Array, "D"]
     sqrt0: Float[Array, "D D"]
@@ -30,7 +31,7 @@ class GaussianFiltered(NamedTuple):
 
 
 class GaussianSmoothed(NamedTuple):
-    """q(x_t) = N(mean_t, sqrt_t sqrt_t') and q(x_t | x_t+1) = N(mean_t + gain_t (x_t+1 - mean_t+1), back_sqrt_t back_sqrt_t').
+    """q(x_t) = N(mean_t, sqrt sqrt') and q(x_t | x_t+1) = N(mean_t + gain (x_t+1 - mean_t+1), back_sqrt back_sqrt').
 
     log_z are the increments of log Z; kl_t = E psi_t - log_z_t sums to KL(q || the chain without potentials).
     """
@@ -51,10 +52,11 @@ class Moments(NamedTuple):
 
 
 class Updated(NamedTuple):
-    """Predicted moments after their potentials: filtered moments, residual g = h - J m-, log |G| with G G' = I + L-' J L-."""
+    """Predicted moments after their potentials; residual g = h - J m-, logdet = log |G| with G G' = I + L-' J L-."""
 
     mean: Float[Array, "T D"]
     sqrt: Float[Array, "T D D"]  # L- G^-T, not triangular
+    step: Float[Array, "T D"]  # filtered - predicted mean, before it is rounded away in their sum
     residual: Float[Array, "T D"]
     logdet: Float[Array, "T"]
 
@@ -70,10 +72,11 @@ def gram(L):
 def update(predicted: Moments, J, h) -> Updated:
     """Multiplies N(m-, L- L-') by psi: G = chol(I + L-' J L-), L = L- G^-T, m = m- + L L' (h - J m-)."""
     m, L = predicted
-    G, G_inv = cholesky_and_inverse(jnp.eye(L.shape[-1], dtype=L.dtype) + mm(mT(L), mm(J, L)))
+    G, G_inv = cholesky_and_inverse(eye_like(L) + mm(mT(L), mm(J, L)))
     L = mm(L, mT(G_inv))
     g = h - mv(J, m)
-    return Updated(m + mv(L, mv(mT(L), g)), L, g, logdet_tril(G))
+    step = mv(L, mv(mT(L), g))
+    return Updated(m + step, L, step, g, logdet_tril(G))
 
 
 def predict(mean, sqrt, A, b, Q_sqrt) -> Moments:
@@ -107,7 +110,7 @@ def backward(filtered_sqrt, next_inverse, A, Q_sqrt):
 
 def transfer(chain, P):
     """F = A (I - P J), P filtered: how the predicted mean at t moves the one at t+1."""
-    return mm(chain.A, jnp.eye(P.shape[-1], dtype=P.dtype) - mm(P, chain.J[:-1]))
+    return mm(chain.A, eye_like(P) - mm(P, chain.J[:-1]))
 
 
 def predicted_tangents(chain, tangents, predicted: Moments, vectors, matrices) -> Moments:
@@ -117,7 +120,8 @@ def predicted_tangents(chain, tangents, predicted: Moments, vectors, matrices) -
     dm-' = F (dm- + dP- X' g) + A P (dh - dJ m) + dA m + db
     """
     d = tangents
-    m, L, g = (x[:-1] for x in each(update)(predicted, chain.J, chain.h)[:3])  # all steps, as the caller has it already
+    updated = each(update)(predicted, chain.J, chain.h)  # of all steps, as the caller has it already
+    m, L, _, g = (x[:-1] for x in updated[:4])
     P = gram(L)
     PA = mm(P, mT(chain.A))
     F = transfer(chain, P)
@@ -145,10 +149,13 @@ def smoothed(chain, predicted: Moments, vectors, matrices) -> GaussianSmoothed:
     """
     updated = each(update)(predicted, chain.J, chain.h)
     gain, back = each(backward)(updated.sqrt[:-1], each(inv_tril)(predicted.sqrt)[1:], chain.A, chain.Q_sqrt)
-    step = updated.mean - predicted.mean
+    # The update here and the one inside the recursion differ by rounding: without their difference the two would not be
+    # one chain (3 times the error on ill-conditioned noise). It has no tangent.
+    defect = lax.stop_gradient(predicted.mean[1:] - mv(chain.A, updated.mean[:-1]) - chain.b)
+    steps = updated.step.at[:-1].add(mv(lax.stop_gradient(gain), defect))
     ends = jnp.concatenate([gram(back), gram(updated.sqrt[-1:])])
     P = jnp.flip(matrices(jnp.flip(gain, 0), jnp.flip(ends, 0)), 0)
-    shift = jnp.flip(vectors(jnp.flip(gain, 0), jnp.flip(step, 0)), 0)
+    shift = jnp.flip(vectors(jnp.flip(gain, 0), jnp.flip(steps, 0)), 0)
     increments = log_z(predicted, updated, chain.J, chain.h)
     return GaussianSmoothed(
         predicted.mean + shift, each(cholesky)(P), gain, back, increments, kl(updated, shift, P, chain.J)

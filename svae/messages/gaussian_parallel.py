@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from svae._linalg import cholesky_and_inverse, cholesky_semidefinite, mm, mT, mv, tria
+from svae._linalg import cholesky_and_inverse, cholesky_semidefinite, eye_like, mm, mT, mv, tria
 from svae.messages import gaussian_chain as gaussian
 from svae.messages.compensated import compensated_sum
 from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed, Moments
@@ -32,20 +32,20 @@ def _combine(first: Element, then: Element) -> Element:
 
     (I + C J)^-1 C = (U G^-T)(U G^-T)' and (I + J C)^-1 J = (Z H^-T)(Z H^-T)'.
     """
-    I = jnp.eye(first.b.shape[-1], dtype=first.b.dtype)
+    I = eye_like(first.A)
     W = mm(mT(first.U), then.Z)
-    G_inv = cholesky_and_inverse(I + mm(W, mT(W)))[1]
-    H_inv = cholesky_and_inverse(I + mm(mT(W), W))[1]
+    G_inv, H_inv = cholesky_and_inverse(jnp.stack([I + mm(W, mT(W)), I + mm(mT(W), W)]))[1]
     U, Z = mm(first.U, mT(G_inv)), mm(then.Z, mT(H_inv))
     AU, AZ = mm(then.A, U), mm(mT(first.A), Z)
     X = I - mm(first.U, mm(mm(W, mT(H_inv)), mT(Z)))  # (I + C J)^-1
+    C, J = tria(jnp.stack([jnp.concatenate([AU, then.U], -1), jnp.concatenate([AZ, first.Z], -1)]))
     g = then.eta - mv(then.Z, mv(mT(then.Z), first.b))
     return Element(
         mm(then.A, mm(X, first.A)),
         mv(then.A, first.b) + mv(AU, mv(mT(U), g)) + then.b,
-        tria(jnp.concatenate([AU, then.U], -1)),
+        C,
         mv(mT(first.A), mv(mT(X), g)) + first.eta,
-        tria(jnp.concatenate([AZ, first.Z], -1)),
+        J,
     )
 
 
@@ -69,7 +69,7 @@ def _predicted(chain: GaussianChain) -> Moments:
 
 
 def _refine(chain: GaussianChain, predicted: Moments) -> Moments:
-    """Corrects the means by their one-step defects: prefix sums of information lose them to rounding, covariances not."""
+    """Corrects the means by their one-step defects: the prefixes lose means to rounding, covariances not."""
     updated = gaussian.each(gaussian.update)(predicted, chain.J, chain.h)
     defect = mv(chain.A, updated.mean[:-1]) + chain.b - predicted.mean[1:]
     F = gaussian.transfer(chain, gaussian.gram(updated.sqrt[:-1]))

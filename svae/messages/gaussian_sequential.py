@@ -18,7 +18,7 @@ def _predicted(chain: GaussianChain) -> Moments:
 
     def step(predicted, inputs):
         A, b, Q_sqrt, J, h = inputs
-        m, L, _, _ = gaussian.update(predicted, J, h)
+        m, L = gaussian.update(predicted, J, h)[:2]
         predicted = gaussian.predict(m, L, A, b, Q_sqrt)
         return predicted, predicted
 

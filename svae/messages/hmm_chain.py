@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 class HMMChain(NamedTuple):
-    """exp(log_init[z_1]) prod exp(log_trans[z_t, z_t+1]) prod exp(node[t, z_t]); rows need not normalise, -inf is allowed.
+    """exp(log_init[z_1]) prod exp(log_trans[z_t, z_t+1]) prod exp(node[t, z_t]); unnormalised, -inf allowed.
 
     A step whose mask is False is padding: messages pass it unchanged and it adds 0 to everything.
     """
@@ -56,21 +56,21 @@ def finite(x):
 
 
 def centre(chain: HMMChain) -> Centred:
-    """Takes the maximum out of each node, so that increments and KL are of the order of the evidence, not of its scale."""
+    """Takes the maximum out of each node, so that increments and KL do not carry its scale."""
     node = jnp.where(chain.mask[:, None], chain.node, 0)
     maximum = finite(lax.stop_gradient(jnp.max(node, -1)))
     return Centred(chain._replace(node=node - maximum[:, None]), maximum)
 
 
 def propagate(log_states, log_trans):
-    """log sum_i p[i] exp(log_trans[i, j]), over any leading axes."""
-    return logsumexp(log_states[..., :, None] + log_trans, -2)
+    """log sum_i p[i] exp(log_trans[i, j])."""
+    return logsumexp(log_states[:, None] + log_trans, -2)
 
 
 def backward_kernel(log_states, log_trans):
     """p(z_t = i | z_t+1 = j): its columns sum to 1, or to 0 where j cannot follow."""
-    pairs = log_states[..., :, None] + log_trans
-    return jnp.exp(pairs - finite(logsumexp(pairs, -2))[..., None, :])
+    pairs = log_states[:, None] + log_trans
+    return jnp.exp(pairs - finite(logsumexp(pairs, -2))[None])
 
 
 def kl(centred: Centred, states, increments) -> Float[Array, "T"]:
@@ -80,5 +80,5 @@ def kl(centred: Centred, states, increments) -> Float[Array, "T"]:
 
 def choices(scores: Float[Array, "S K"], log_trans, mask) -> Int[Array, "S K"]:
     """The best z_t for every z_t+1: argmax_i scores[t, i] + log_trans[i, j]; itself where t+1 is padding."""
-    best = jnp.argmax(scores[:, :, None] + log_trans, -2)
-    return jnp.where(mask[1:, None], best, jnp.arange(best.shape[-1]))
+    best = jnp.argmax(scores[:, :, None] + log_trans[None], -2)
+    return jnp.where(mask[1:, None], best, jnp.arange(best.shape[-1])[None])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from svae._linalg import mT, mv
+from svae._linalg import mT
 from svae.messages import hmm_chain as hmm
 from svae.messages.compensated import compensated_sum
 from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
@@ -17,8 +17,8 @@ def _elements(chain: HMMChain) -> Float[Array, "T K K"]:
     K = len(chain.log_init)
     identity = jnp.where(jnp.eye(K, dtype=bool), 0, -jnp.inf).astype(chain.node.dtype)
     first = jnp.broadcast_to(chain.log_init + chain.node[0], (1, K, K))
-    rest = chain.log_trans + chain.node[1:, None, :]
-    return jnp.concatenate([first, jnp.where(chain.mask[1:, None, None], rest, identity)])
+    rest = chain.log_trans[None] + chain.node[1:, None, :]
+    return jnp.concatenate([first, jnp.where(chain.mask[1:, None, None], rest, identity[None])])
 
 
 def _prefixes(product, chain: HMMChain) -> Float[Array, "T K"]:
@@ -44,20 +44,21 @@ def _(primals, tangents):
     (chain,), (d,) = primals, tangents
     log_states = _log_states(chain)
     states, B, real = jnp.exp(log_states), _kernels(chain, log_states), chain.mask[1:, None]
-    driven = jnp.where(real, jnp.sum(B * d.log_trans, -2) + d.node[1:], 0)
+    driven = jnp.where(real, jnp.sum(B * d.log_trans[None], -2) + d.node[1:], 0)
     first = d.log_init + jnp.where(chain.mask[0], d.node[0], 0)
     ds = parallel_vectors(mT(B) - states[:-1, None, :], jnp.concatenate([first[None], driven]))
     return log_states, ds - jnp.sum(states * ds, -1, keepdims=True)
 
 
-def _kernels(chain: HMMChain, log_states) -> Float[Array, "T-1 K K"]:
+def _kernels(chain: HMMChain, log_states) -> Float[Array, "S K K"]:
     """p(z_t | z_t+1) for every t, the identity where t+1 is padding."""
     identity = jnp.eye(len(chain.log_init), dtype=log_states.dtype)
-    return jnp.where(chain.mask[1:, None, None], hmm.backward_kernel(log_states[:-1], chain.log_trans), identity)
+    kernels = jax.vmap(hmm.backward_kernel, (0, None))(log_states[:-1], chain.log_trans)
+    return jnp.where(chain.mask[1:, None, None], kernels, identity[None])
 
 
 def _increments(chain: HMMChain, log_states) -> Float[Array, "T"]:
-    log_next = hmm.propagate(log_states[:-1], chain.log_trans)
+    log_next = jax.vmap(hmm.propagate, (0, None))(log_states[:-1], chain.log_trans)
     log_prior = jnp.concatenate([chain.log_init[None], log_next])
     return jnp.where(chain.mask, hmm.logsumexp(log_prior + chain.node, -1), 0)
 

@@ -42,7 +42,7 @@ def _backward(chain: HMMChain, log_states):
     def step(carry, inputs):
         states, total, error = carry
         log_states, real = inputs
-        pairs = hmm.backward_kernel(log_states, chain.log_trans) * states
+        pairs = hmm.backward_kernel(log_states, chain.log_trans) * states[None]
         total, rounding = two_sum(total, jnp.where(real, pairs, 0))
         states = jnp.where(real, jnp.sum(pairs, -1), states)
         return (states, total, error + lax.stop_gradient(rounding)), states

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae import messages
-from svae._linalg import mm, mT
-from svae.expfam import Gaussian
+from svae._linalg import inv_tril, logdet_tril, mm, mT, tria
+from svae.expfam import Gaussian, LinearGaussian
 from svae.messages import GaussianSmoothed, HMMChain
 
 
@@ -54,12 +54,18 @@ class AbstractPGM(eqx.Module):
     prior: eqx.AbstractVar[Any]  # natural parameters of p(theta): a tree of conjugate priors
 
     @abstractmethod
-    def infer(self, moments: Any, potentials: Gaussian, mask: Bool[Array, " T"]) -> Posterior:
-        """q*(x) of one sequence given E_q t(theta) and potentials psi (T steps)."""
+    def infer(
+        self, moments: Any, potentials: Gaussian, mask: Bool[Array, " T"], start: Float[Array, "T K"] | None = None
+    ) -> Posterior:
+        """q*(x) of one sequence given E_q t(theta) and potentials psi (T steps); mean field begins at `start`."""
 
     @abstractmethod
     def simulate(self, theta: Any, length: int, *, key: PRNGKeyArray, start: Latents | None = None) -> Latents:
         """x, z ~ p(x, z | theta); with `start` (latents of any length) the `length` steps that follow its last one."""
+
+    @abstractmethod
+    def log_prob(self, theta: Any, x: Float[Array, "T D"], mask: Bool[Array, " T"]) -> Float[Array, " T"]:
+        """log p(x_t | x_1..x_{t-1}, theta), the states summed over; 0 at padding."""
 
     @abstractmethod
     def initialize(self, latents: list, states: list) -> Any:
@@ -88,6 +94,28 @@ def make_posterior(x, z, states, kl, potentials, mask, residual) -> Posterior:
 def gaussian_step(theta, u: Float[Array, " U"], *, key: PRNGKeyArray) -> Float[Array, " D"]:
     """x ~ N(W u, sqrt sqrt')."""
     return theta.W @ u + theta.sqrt @ jax.random.normal(key, theta.W.shape[:1], theta.W.dtype)
+
+
+def log_normal(theta: LinearGaussian, x: Float[Array, "T D"], u: Float[Array, "T U"]) -> Float[Array, " T"]:
+    """log N(x_t; W u_t, sqrt sqrt')."""
+    L = tria(theta.sqrt)
+    whitened = mm(inv_tril(L), mT(x - mm(u, mT(theta.W))))
+    return -jnp.sum(whitened**2, 0) / 2 - logdet_tril(L) - x.shape[-1] / 2 * jnp.log(2 * jnp.pi)
+
+
+def log_normal_by_state(theta: LinearGaussian, x: Float[Array, "T D"], u: Float[Array, "T U"]) -> Float[Array, "T K"]:
+    """`log_normal` of each of K conditionals."""
+    return mT(jax.vmap(log_normal, (0, None, None))(theta, x, u))
+
+
+def ones(x: Float[Array, "T D"]) -> Float[Array, "T 1"]:
+    """The regressor u = 1 of independent steps."""
+    return jnp.ones((len(x), 1), x.dtype)
+
+
+def previous(x: Float[Array, "T D"]) -> Float[Array, "T-1 U"]:
+    """The regressors u_t = (x_{t-1}, 1) of a chain."""
+    return jnp.concatenate([x, ones(x)], -1)[:-1]
 
 
 def select(theta, k: Int[Array, ""]):

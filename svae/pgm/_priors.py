@@ -57,7 +57,7 @@ def fit_mniw(prior: MNIW, u: np.ndarray, x: np.ndarray, weights: np.ndarray) -> 
     return MNIW(M, S, K, nu)
 
 
-def _rows(prior: MNIW) -> list[tuple[np.ndarray, ...]]:
+def _rows(prior: MNIW) -> list[tuple]:
     fields = [np.asarray(field, float) for field in (prior.M, prior.S, prior.K, prior.nu)]
     return list(zip(*fields, strict=True))
 

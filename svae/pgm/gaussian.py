@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from svae.expfam import NIW
-from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, one_state
+from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, log_normal, make_posterior, one_state, ones
 from svae.pgm._conditional import expect, expected_penalty, independent, joint_with_one
 from svae.pgm._priors import fit_niw, niw_prior, one_state_only, stacked
 
@@ -18,7 +18,7 @@ class GaussianGlobals(NamedTuple):
 class GaussianModel(AbstractPGM):
     prior: GaussianGlobals
 
-    def infer(self, moments, potentials, mask) -> Posterior:
+    def infer(self, moments, potentials, mask, start=None) -> Posterior:
         T, dtype = len(mask), potentials.h.dtype
         expected = expect(moments.x, T)
         x = independent(expected, potentials)
@@ -29,6 +29,9 @@ class GaussianModel(AbstractPGM):
         one = jnp.ones(1, theta.x.W.dtype)
         x = jax.vmap(lambda k: gaussian_step(theta.x, one, key=k))(jax.random.split(key, length))
         return Latents(x, jnp.zeros(length, int))
+
+    def log_prob(self, theta, x, mask):
+        return jnp.where(mask, log_normal(theta.x, x, ones(x)), 0)
 
     def initialize(self, latents: list, states: list) -> GaussianGlobals:
         batched = jax.tree.map(lambda a: a[None], self.prior.x)

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 
 from svae.expfam import NIW, Dirichlet
 from svae.messages import HMMChain
-from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, select
+from svae.pgm._base import (
+    AbstractPGM,
+    Latents,
+    Posterior,
+    gaussian_step,
+    log_normal_by_state,
+    make_posterior,
+    ones,
+    select,
+)
 from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix
 from svae.pgm._mean_field import implicit
 from svae.pgm._priors import dirichlet_prior, fit_dirichlet, fit_niw, niw_prior, stacked
@@ -24,10 +33,10 @@ class GMM(AbstractPGM):
     prior: GMMGlobals
     solve: Callable = eqx.field(static=True, default=implicit)
 
-    def infer(self, moments, potentials, mask) -> Posterior:
+    def infer(self, moments, potentials, mask, start=None) -> Posterior:
         log_pi = moments.weights.log_prob
-        node = jnp.zeros((len(mask), len(log_pi)), log_pi.dtype)
-        found = self.solve(_sweep, node, (moments, potentials))
+        node = jnp.zeros((len(mask), len(log_pi)), log_pi.dtype) if start is None else start
+        found = self.solve(_sweep, node, (moments, potentials, mask))
         states, expected, x = _factors(found.value, moments, potentials)
         log_z = jax.nn.logsumexp(log_pi[None] + found.value, -1)
         kl_z = jnp.sum(states * found.value, -1) - log_z
@@ -42,6 +51,10 @@ class GMM(AbstractPGM):
         x = jax.vmap(lambda k, key: gaussian_step(select(theta.x, k), one, key=key))(z, jax.random.split(key_x, length))
         return Latents(x, z)
 
+    def log_prob(self, theta, x, mask):
+        node = log_normal_by_state(theta.x, x, ones(x))
+        return jnp.where(mask, jax.nn.logsumexp(theta.weights[None] + node, -1), 0)
+
     def initialize(self, latents: list, states: list) -> GMMGlobals:
         x, w = stacked(latents, states)
         return GMMGlobals(fit_dirichlet(self.prior.weights, w.sum(0)), fit_niw(self.prior.x, x, w))
@@ -54,9 +67,9 @@ def _factors(node, moments, potentials):
 
 
 def _sweep(node, args):
-    moments, potentials = args
+    moments, potentials, mask = args
     _, _, x = _factors(node, moments, potentials)
-    return log_prob_by_state(moments.x, joint_with_one(x))
+    return jnp.where(mask[:, None], log_prob_by_state(moments.x, joint_with_one(x)), 0)
 
 
 def make(latent_dim: int, states: int, *, concentration: float, stickiness: float) -> GMM:

@@ -10,7 +10,16 @@ import jax.numpy as jnp
 from svae import messages
 from svae.expfam import NIW, Dirichlet
 from svae.messages import HMMChain
-from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, select
+from svae.pgm._base import (
+    AbstractPGM,
+    Latents,
+    Posterior,
+    gaussian_step,
+    log_normal_by_state,
+    make_posterior,
+    ones,
+    select,
+)
 from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix
 from svae.pgm._markov import simulate_states, state_chain
 from svae.pgm._mean_field import implicit
@@ -36,9 +45,9 @@ class HMM(AbstractPGM):
     prior: HMMGlobals
     solve: Callable = eqx.field(static=True, default=implicit)
 
-    def infer(self, moments, potentials, mask) -> Posterior:
-        node = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
-        found = self.solve(_sweep, node, (moments, potentials, mask))
+    def infer(self, moments, potentials, mask, start=None) -> Posterior:
+        zero = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+        found = self.solve(_sweep, zero if start is None else start, (moments, potentials, mask))
         chain, z, expected, x = _factors(found.value, moments, potentials, mask)
         kl = z.kl + x.kl + expected_penalty(expected, joint_with_one(x))
         return make_posterior(x, chain, z.states, kl, potentials, mask, found.residual)
@@ -49,6 +58,10 @@ class HMM(AbstractPGM):
         one = jnp.ones(1, theta.x.W.dtype)
         x = jax.vmap(lambda k, key: gaussian_step(select(theta.x, k), one, key=key))(z, jax.random.split(key_x, length))
         return Latents(x, z)
+
+    def log_prob(self, theta, x, mask):
+        node = log_normal_by_state(theta.x, x, ones(x))
+        return messages.hmm.filter(HMMChain(theta.init, theta.transitions, node, mask)).log_z
 
     def initialize(self, latents: list, states: list) -> HMMGlobals:
         return HMMGlobals(

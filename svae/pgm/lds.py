@@ -7,7 +7,17 @@ import jax.numpy as jnp
 
 from svae import messages
 from svae.expfam import MNIW, NIW
-from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, one_state
+from svae.pgm._base import (
+    AbstractPGM,
+    Latents,
+    Posterior,
+    gaussian_step,
+    log_normal,
+    make_posterior,
+    one_state,
+    ones,
+    previous,
+)
 from svae.pgm._conditional import chain, chain_kl, expect
 from svae.pgm._priors import first_frames, fit_mniw, fit_niw, mniw_prior, niw_prior, one_state_only, regressions
 
@@ -20,7 +30,7 @@ class LDSGlobals(NamedTuple):
 class LDS(AbstractPGM):
     prior: LDSGlobals
 
-    def infer(self, moments, potentials, mask) -> Posterior:
+    def infer(self, moments, potentials, mask, start=None) -> Posterior:
         T, dtype = len(mask), potentials.h.dtype
         first, dynamics = expect(moments.first, 1), expect(moments.dynamics, T - 1)
         x = messages.gaussian.smooth(chain(first, dynamics, potentials, mask))
@@ -34,6 +44,11 @@ class LDS(AbstractPGM):
         first = gaussian_step(theta.first, one, key=key_first) if start is None else advance(start.x[-1], key_first)
         _, rest = jax.lax.scan(lambda x, k: 2 * (advance(x, k),), first, jax.random.split(key_rest, length - 1))
         return Latents(jnp.concatenate([first[None], rest]), jnp.zeros(length, int))
+
+    def log_prob(self, theta, x, mask):
+        first = log_normal(theta.first, x[:1], ones(x[:1]))
+        later = log_normal(theta.dynamics, x[1:], previous(x))
+        return jnp.where(mask, jnp.concatenate([first, later]), 0)
 
     def initialize(self, latents: list, states: list) -> LDSGlobals:
         single = one_state_only(states)

@@ -9,7 +9,18 @@ import jax.numpy as jnp
 
 from svae import messages
 from svae.expfam import MNIW, NIW, Dirichlet
-from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, select
+from svae.messages import HMMChain
+from svae.pgm._base import (
+    AbstractPGM,
+    Latents,
+    Posterior,
+    gaussian_step,
+    log_normal_by_state,
+    make_posterior,
+    ones,
+    previous,
+    select,
+)
 from svae.pgm._conditional import chain, chain_kl, joint_with_one, joint_with_previous, log_prob_by_state, mix
 from svae.pgm._markov import simulate_states, state_chain
 from svae.pgm._mean_field import implicit
@@ -39,9 +50,9 @@ class SLDS(AbstractPGM):
     prior: SLDSGlobals
     solve: Callable = eqx.field(static=True, default=implicit)
 
-    def infer(self, moments, potentials, mask) -> Posterior:
-        node = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
-        found = self.solve(_sweep, node, (moments, potentials, mask))
+    def infer(self, moments, potentials, mask, start=None) -> Posterior:
+        zero = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+        found = self.solve(_sweep, zero if start is None else start, (moments, potentials, mask))
         z_chain, z, first, dynamics, x = _factors(found.value, moments, potentials, mask)
         kl = z.kl + chain_kl(x, first, dynamics, mask)
         return make_posterior(x, z_chain, z.states, kl, potentials, mask, found.residual)
@@ -62,6 +73,11 @@ class SLDS(AbstractPGM):
             first, _ = advance(start.x[-1], (z[0], key_first))
         _, rest = jax.lax.scan(advance, first, (z[1:], jax.random.split(key_rest, length - 1)))
         return Latents(jnp.concatenate([first[None], rest]), z)
+
+    def log_prob(self, theta, x, mask):
+        first = log_normal_by_state(theta.first, x[:1], ones(x[:1]))
+        node = jnp.concatenate([first, log_normal_by_state(theta.dynamics, x[1:], previous(x))])
+        return messages.hmm.filter(HMMChain(theta.init, theta.transitions, node, mask)).log_z
 
     def initialize(self, latents: list, states: list) -> SLDSGlobals:
         return SLDSGlobals(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from svae.expfam import ConditionalMoments, LinearGaussian
-from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, make_posterior, one_state
+from svae.pgm._base import AbstractPGM, Latents, Posterior, gaussian_step, log_normal, make_posterior, one_state, ones
 from svae.pgm._conditional import expect, independent
 
 
@@ -15,7 +15,7 @@ class Standard(AbstractPGM):
     prior: Any  # nothing to learn: an empty tree
     latent_dim: int = eqx.field(static=True)
 
-    def infer(self, moments, potentials, mask) -> Posterior:
+    def infer(self, moments, potentials, mask, start=None) -> Posterior:
         T, D = potentials.h.shape
         dtype = potentials.h.dtype
         identity = jnp.eye(D, dtype=dtype)
@@ -27,6 +27,10 @@ class Standard(AbstractPGM):
         unit = LinearGaussian(jnp.zeros((self.latent_dim, 1)), jnp.eye(self.latent_dim))
         keys = jax.random.split(key, length)
         return Latents(jax.vmap(lambda k: gaussian_step(unit, jnp.ones(1), key=k))(keys), jnp.zeros(length, int))
+
+    def log_prob(self, theta, x, mask):
+        unit = LinearGaussian(jnp.zeros((self.latent_dim, 1), x.dtype), jnp.eye(self.latent_dim, dtype=x.dtype))
+        return jnp.where(mask, log_normal(unit, x, ones(x)), 0)
 
     def initialize(self, latents: list, states: list):
         del latents, states

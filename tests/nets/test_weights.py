@@ -15,7 +15,7 @@ OPTIONS = {"network": "residual", "hidden": (4,), "likelihood": "gaussian", "var
 
 def weights(*, prior_sd=1.5, sd=0.2):
     return nets.GaussianWeights(
-        nets.make_observation((3,), 2, **OPTIONS, key=jax.random.key(0)), prior_sd=prior_sd, sd=sd
+        nets.make_observation((3,), 2, **OPTIONS, key=jax.random.key(0, impl="rbg")), prior_sd=prior_sd, sd=sd
     )
 
 

@@ -1,0 +1,165 @@
+"""Questions about the recordings that are given: latents, states, reconstructions, and what is missing."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from svae import expfam, messages
+from svae._model import SVAE
+from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare, states_of
+from svae.pgm import Posterior
+
+SURE = 30.0  # nats by which a start prefers its states
+
+
+class Inference(NamedTuple):
+    """q*(x, z) of every recording, each a list of arrays in their order."""
+
+    names: tuple[str, ...]
+    mean: list[np.ndarray]  # E x_t (T, D)
+    sd: list[np.ndarray]  # of x_t (T, D)
+    states: list[np.ndarray]  # E z_t (T, K); K = 1 for models without discrete states
+    kl: list[np.ndarray]  # local KL of each step (T,)
+
+
+class Segmentation(NamedTuple):
+    """Discrete states of every recording."""
+
+    names: tuple[str, ...]
+    labels: list[np.ndarray]  # the most probable path (T,), by Viterbi
+    marginals: list[np.ndarray]  # q(z_t = k) (T, K)
+
+
+class Reconstruction(NamedTuple):
+    """Frames as the model sees them, in the units of the data."""
+
+    names: tuple[str, ...]
+    frames: list[np.ndarray]  # E[y_t | x_t = E x_t] (T, *event)
+
+
+class Imputation(NamedTuple):
+    """Recordings without gaps, in the units of the data."""
+
+    names: tuple[str, ...]
+    frames: list[np.ndarray]  # (T, *event): what was observed, and the predictive mean of what was not
+    sd: list[np.ndarray]  # predictive sd of what was filled in, noise included; 0 where observed
+
+
+NO_KEY = 0  # programs share one signature; those that draw nothing get keys of this seed and leave them
+
+
+def infer(model: SVAE, data: Any) -> Inference:
+    """Posterior of the latents of each recording: data are an array (T, *event), a list or a dict of them, raw."""
+    asked = prepare(model, data)
+    found = _answers(_infer, model, asked)
+    return Inference(asked.raw.names, *(list(field) for field in zip(*found, strict=True)))
+
+
+def segment(model: SVAE, data: Any) -> Segmentation:
+    """The most probable state of every frame, and the probability of each state."""
+    asked = prepare(model, data)
+    found = _answers(_segment, model, asked)
+    return Segmentation(asked.raw.names, *(list(field) for field in zip(*found, strict=True)))
+
+
+def reconstruct(model: SVAE, data: Any) -> Reconstruction:
+    """Every frame decoded from the posterior mean of its latent, at the mean of q(γ)."""
+    asked = prepare(model, data)
+    frames = [model.scaling.invert(y) for (y,) in _answers(_reconstruct, model, asked)]
+    return Reconstruction(asked.raw.names, frames)
+
+
+def impute(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 32, starts: int = 8) -> Imputation:
+    """Fills NaN entries and missing frames with the predictive mean, from draws of q*(x) and q(γ).
+
+    Mean field leaves a stretch without frames in the states it was started with. So it starts there from 0 and from
+    `starts` paths drawn from the chain of states given all other frames; the highest surrogate bound wins.
+    """
+    samples, starts = at_least_one("samples", samples), at_least_one("starts", starts)
+    asked = prepare(model, data)
+    gaps = any(np.isnan(y).reshape(len(y), -1).all(1).any() for y in asked.raw.sequences)
+    starts = starts if gaps and states_of(model) > 1 else 0
+    program = lambda model, y, mask, keys: _impute(model, y, mask, keys, samples, starts)  # noqa: E731
+    cost = lambda L: L * frame_cost(model) * (2 + starts)  # noqa: E731
+    found = by_recording(program, model, asked.scaled, cost, key)
+    pairs = [_filled(model, y, *draws) for y, draws in zip(asked.raw.sequences, found, strict=True)]
+    return Imputation(asked.raw.names, *(list(field) for field in zip(*pairs, strict=True)))
+
+
+def _filled(model, y, mean, sd):
+    missing = np.isnan(y)
+    frames = np.where(missing, model.scaling.invert(mean[: len(y)]), y)
+    return frames, np.where(missing, sd[: len(y)] * np.asarray(model.scaling.scale, float), 0.0)
+
+
+def _answers(program, model, asked) -> list:
+    """Answers frame by frame, cut to the length of each recording."""
+    cost = lambda L: L * frame_cost(model)  # noqa: E731
+    found = by_recording(program, model, asked.scaled, cost, jax.random.key(NO_KEY))
+    return [tuple(a[: len(y)] for a in answer) for y, answer in zip(asked.raw.sequences, found, strict=True)]
+
+
+# --- programs: one batch (B, L) in model units --------------------------------------------------------------------
+
+
+@eqx.filter_jit
+def _infer(model, y, mask, keys):
+    q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
+    return q.x.mean, jax.vmap(Posterior.sd)(q), q.states, q.kl
+
+
+@eqx.filter_jit
+def _segment(model, y, mask, keys):
+    q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
+    return jax.vmap(Posterior.viterbi)(q), q.states
+
+
+@eqx.filter_jit
+def _reconstruct(model, y, mask, keys):
+    q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
+    return (jax.vmap(model.observe.mean)(q.x.mean),)
+
+
+@eqx.filter_jit
+def _impute(model, y, mask, keys, samples, starts):
+    return jax.vmap(lambda y, mask, key: _impute_one(model, y, mask, key, samples, starts))(y, mask, keys)
+
+
+def _impute_one(model, y, mask, key, samples, starts):
+    key_starts, key_draws = jax.random.split(key)
+    q = best_of_starts(model, y, mask, key_starts, starts)
+
+    def add(total, key):
+        key_x, key_gamma, key_noise = jax.random.split(key, 3)
+        x, gamma = q.sample(key=key_x), model.observe.draw(key=key_gamma)
+        drawn = gamma.simulate(x, key=key_noise)
+        return jax.tree.map(jnp.add, total, (gamma.mean(x), drawn, drawn**2)), None
+
+    zeros = 3 * (jnp.zeros_like(y),)
+    sums, _ = jax.lax.scan(add, zeros, jax.random.split(key_draws, samples))
+    mean, drawn, square = (total / samples for total in sums)
+    return mean, jnp.sqrt(jnp.maximum(square - drawn**2, 0))
+
+
+def best_of_starts(model: SVAE, y: Float[Array, "T ..."], mask: Bool[Array, " T"], key, starts: int) -> Posterior:
+    """q*(x, z) of one sequence by mean field from `starts` + 1 starts."""
+    moments, potentials = expfam.moments(model.q), model.recognize(y, mask)
+    q = model.pgm.infer(moments, potentials, mask)
+    if starts == 0:
+        return q
+    unseen = jnp.all(jnp.isnan(y).reshape(len(y), -1), -1)[:, None]
+    given_others = q.z._replace(node=jnp.where(unseen, 0, q.z.node))
+
+    def again(key):
+        path = jax.nn.one_hot(messages.hmm.sample(given_others, key=key), q.states.shape[1], dtype=q.z.node.dtype)
+        start = jnp.where(unseen, SURE * (path - 1), q.z.node)
+        return model.pgm.infer(moments, potentials, mask, start)
+
+    others = jax.vmap(again)(jax.random.split(key, starts))
+    found = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), q, others)
+    best = jnp.argmax(jnp.sum(found.log_normalizer, -1))
+    return jax.tree.map(lambda a: a[best], found)

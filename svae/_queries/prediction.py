@@ -1,0 +1,95 @@
+"""Questions about frames that nobody has seen: how a recording goes on, and what the model dreams."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from svae import expfam
+from svae._linalg import mv
+from svae._model import SVAE
+from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
+from svae.config import ConfigError
+from svae.data import DataError
+from svae.pgm import Latents
+
+
+class Forecast(NamedTuple):
+    """S draws of the H frames that follow each recording, in the units of the data; lists by recording."""
+
+    names: tuple[str, ...]
+    samples: list[np.ndarray]  # y (S, H, *event)
+    means: list[np.ndarray]  # E[y | x, γ] of each draw (S, H, *event): the same without observation noise
+    latents: list[np.ndarray]  # x (S, H, D)
+    states: list[np.ndarray]  # z (S, H); 0 for models without discrete states
+
+
+class Generated(NamedTuple):
+    """S recordings of L frames drawn from the model, in the units of the data."""
+
+    samples: np.ndarray  # y (S, L, *event)
+    means: np.ndarray  # the same without observation noise
+    latents: np.ndarray  # x (S, L, D)
+    states: np.ndarray  # z (S, L)
+
+
+def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKeyArray) -> Forecast:
+    """Draws of the `horizon` frames after each recording; the recordings are all that it sees.
+
+    Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ q*(x_T) q*(z_T) of its own: it integrates over all of them.
+    """
+    horizon, samples = at_least_one("horizon", horizon), at_least_one("samples", samples)
+    asked = prepare(model, data)
+    program = lambda model, y, mask, keys: _forecast(model, y, mask, keys, horizon, samples)  # noqa: E731
+    cost = lambda L: (L + samples * horizon) * frame_cost(model)  # noqa: E731
+    try:
+        found = by_recording(program, model, asked.scaled, cost, key)
+    except DataError as error:
+        raise DataError(f"{error} A forecast may also diverge: ask for a shorter horizon.") from None
+    drawn = [_in_units(model, *row) for row in found]
+    return Forecast(asked.raw.names, *(list(field) for field in zip(*drawn, strict=True)))
+
+
+def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray) -> Generated:
+    """Draws of whole recordings, each with θ ~ q(θ) and γ ~ q(γ) of its own."""
+    length, samples = at_least_one("length", length), at_least_one("samples", samples)
+    found = jax.tree.map(np.asarray, _generate(model, jax.random.split(key, samples), length))
+    if not all(np.isfinite(a).all() for a in found):
+        raise ConfigError(f"the model's dynamics diverge within {length} frames; ask for fewer, or fit it for longer")
+    return Generated(*_in_units(model, *found))
+
+
+def _in_units(model, samples, means, latents, states):
+    return model.scaling.invert(samples), model.scaling.invert(means), latents, states
+
+
+@eqx.filter_jit
+def _forecast(model, y, mask, keys, horizon, samples):
+    def one(y, mask, key):
+        q, last = posterior(model, y, mask), jnp.sum(mask) - 1
+        return jax.vmap(lambda key: _continue(model, q, last, key, horizon))(jax.random.split(key, samples))
+
+    return jax.vmap(one)(y, mask, keys)
+
+
+def _continue(model, q, last, key, horizon):
+    """One draw that goes on from frame `last`."""
+    key_x, key_z, key_rest = jax.random.split(key, 3)
+    x = q.x.mean[last] + mv(q.x.sqrt[last], jax.random.normal(key_x, q.x.mean[last].shape, q.x.mean.dtype))
+    z = jax.random.categorical(key_z, jnp.log(q.states[last]))
+    return _draw(model, horizon, Latents(x[None], z[None]), key_rest)
+
+
+@eqx.filter_jit
+def _generate(model, keys, length):
+    return jax.vmap(lambda key: _draw(model, length, None, key))(keys)
+
+
+def _draw(model, length, start, key):
+    key_theta, key_gamma, key_path, key_noise = jax.random.split(key, 4)
+    path = model.pgm.simulate(expfam.sample(model.q, key=key_theta), length, key=key_path, start=start)
+    gamma = model.observe.draw(key=key_gamma)
+    return gamma.simulate(path.x, key=key_noise), gamma.mean(path.x), path.x, path.z
