@@ -1,4 +1,6 @@
-"""Dots in the setting of SVAE-Implicit's notebook 04: `python benchmarks/dots_notebook.py [--seed 0] [--out numbers.json]`.
+"""Dots in the setting of SVAE-Implicit's notebook 04.
+
+python benchmarks/dots_notebook.py --seed 0 --out dots_notebook.json
 
 512 sequences with x0 = i / 8, 50 frames of 10 pixels over 10 time units, noise .06; latent 4, residual networks 3 x 32,
 batches of 32. Theirs reach 1.350 nats per pixel on their training data; no bound can pass 1.394, the noise's entropy.

@@ -42,7 +42,7 @@ def flat(q, natural):
 
 
 def test_minibatches_average_to_the_whole(x64):
-    """N/|batch| times the data terms of disjoint minibatches average to those of all data; the global KL is not scaled."""
+    """N/|batch| times the data terms of disjoint minibatches average to the whole; the global KL is not scaled."""
     model, (y, mask) = conjugate_model("lds"), frames(6, 5)
     bound = compiled(lambda y, mask: elbo(model, y, mask, num_data=6, key=KEY))
     whole, parts = bound(y, mask), [bound(y[i : i + 2], mask[i : i + 2]) for i in (0, 2, 4)]
@@ -76,7 +76,9 @@ def test_windows_that_tile_a_recording_sum_to_the_whole(x64):
     table = data.windows(recording, 10, 12)
     batch = data.batch(recording, table, np.arange(4))
     assert batch.counted.sum() == 40
-    local_kl = compiled(lambda y, mask, counted: elbo(model, y, mask, num_data=len(y), key=KEY, counted=counted).local_kl)
+    local_kl = compiled(
+        lambda y, mask, counted: elbo(model, y, mask, num_data=len(y), key=KEY, counted=counted).local_kl
+    )
     whole = local_kl(y, mask, mask)
     windowed = [jnp.asarray(a) for a in (batch.y.astype(float), batch.mask, batch.counted)]
     np.testing.assert_allclose(local_kl(*windowed), whole, rtol=1e-3)
@@ -127,7 +129,7 @@ def test_the_2016_estimator_is_a_step_of_conjugate_updating(estimates, x64):
 
 
 def test_the_printed_estimator_adds_the_gradient_of_the_likelihood(estimates, x64):
-    """With F = natural gradient of a term: unbiased = F(likelihood - KL), 2016 = F(log Z), printed = F(likelihood + log Z)."""
+    """The term beside prior - q: d(likelihood - KL) unbiased, d log Z in 2016, d(likelihood + log Z) printed."""
     model, found = estimates
     y, mask = frames(2, 4)
 
@@ -149,7 +151,9 @@ def test_flat_gradients_are_fisher_times_natural(estimates, x64):
     model, found = estimates
     eta, unravel = ravel_pytree(expfam.natural(model.q))
     fisher = compiled(jax.hessian(lambda e: expfam.log_partition(expfam.from_natural(model.q, unravel(e)))))(eta)
-    np.testing.assert_allclose(flat(model.q, found[3][1].q), fisher @ flat(model.q, found[0][1].q), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        flat(model.q, found[3][1].q), fisher @ flat(model.q, found[0][1].q), rtol=1e-8, atol=1e-10
+    )
 
 
 def test_with_exact_recognition_the_2016_estimator_is_right_on_average(estimates, x64):

@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from svae._fit import Step, fit
 from svae._model import SVAE, make
 from svae._queries import forecast, infer, reconstruct, score
 from svae.data import synthetic
-from svae.experiments._autoregression import fit_var, roll
-from svae.experiments._figures import ARMS, GREY, ORANGE, new_figure, save_figure, save_numbers, style
+from svae.experiments._figures import ARMS, BLUE, GREY, ORANGE, new_figure, save_figure, save_numbers, style
+from svae.experiments._forecasts import Accuracy, accuracy, baselines
 
 NOISE_SD = 0.1
-BRIGHT = 0.1  # clean intensity above which a pixel belongs to the dot
+NAMES = {"repeat": "repeat the last frame"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Settings:
         ("network", "mlp"),
         ("precision", "full"),
         ("batch_size", 8),
+        ("warmup_steps", 100),  # of a VAE, before the steps that are counted
         ("steps", 1100),
         ("natural_step", 0.1),
         ("learning_rate", 1e-2),
@@ -58,14 +59,6 @@ class Stage(NamedTuple):
     seconds: float
 
 
-class Accuracy(NamedTuple):
-    """How good forecasts of new sequences are."""
-
-    rmse: Float[np.ndarray, " H"]  # of the predictive mean against the noise-free frames, by horizon
-    coverage_bright: float  # share of noisy pixels inside the 90 % interval, where the dot is
-    coverage_dark: float  # and elsewhere
-
-
 def run(out: Path, *, seed: int, progress: Callable) -> dict:
     """Fit, forecast, write dots.png, dots.pdf, horizons.png, horizons.pdf and numbers.json; returns the numbers."""
     s = SETTINGS
@@ -74,8 +67,8 @@ def run(out: Path, *, seed: int, progress: Callable) -> dict:
     stages = fit_in_stages(train, s, seed, progress)
     last = stages[-1].model
     key_accuracy, key_score, key_figure = jax.random.split(jax.random.key(seed), 3)
-    found = accuracy(last, test, s, key_accuracy)
-    others = baselines(train.y, test, s)
+    found = accuracy(last, test, prefix=s.prefix, draws=s.draws, key=key_accuracy)
+    others = baselines(train.y, test, prefix=s.prefix)
     bound = score(last, list(test.y), key=key_score)
     with style():
         save_figure(stages_figure(stages, test, s, key_figure), Path(out), "dots")
@@ -85,9 +78,7 @@ def run(out: Path, *, seed: int, progress: Callable) -> dict:
 
 
 def sample(s: Settings, sequences: int, seed: int) -> synthetic.Dots:
-    return synthetic.dots(
-        sequences=sequences, length=s.prefix + s.horizon, width=s.width, noise_sd=NOISE_SD, seed=seed
-    )
+    return synthetic.dots(sequences=sequences, length=s.prefix + s.horizon, width=s.width, noise_sd=NOISE_SD, seed=seed)
 
 
 # --- the fit ------------------------------------------------------------------------------------------------------
@@ -112,51 +103,11 @@ def fit_in_stages(train: synthetic.Dots, s: Settings, seed: int, progress: Calla
     return [*stages, Stage(config.steps, last.model, time.monotonic() - started)]
 
 
-# --- forecasts ----------------------------------------------------------------------------------------------------
-
-
-def accuracy(model: SVAE, test: synthetic.Dots, s: Settings, key, *, chunk: int = 50) -> Accuracy:
-    """Forecasts of all test sequences, some at a time: the draws of 200 sequences fill a gigabyte."""
-    starts = range(0, len(test.y), chunk)
-    parts = [
-        foretold(model, jax.tree.map(lambda a, i=i: a[i : i + chunk], test), s, now)
-        for i, now in zip(starts, jax.random.split(key, len(starts)), strict=True)
-    ]
-    mean, inside = (np.concatenate(field) for field in zip(*parts, strict=True))
-    clean = test.clean[:, s.prefix :]
-    return Accuracy(rmse(mean, clean), float(inside[clean > BRIGHT].mean()), float(inside[clean <= BRIGHT].mean()))
-
-
-def foretold(
-    model: SVAE, test: synthetic.Dots, s: Settings, key
-) -> tuple[Float[np.ndarray, "B H W"], Bool[np.ndarray, "B H W"]]:
-    """The predictive mean, and whether each noisy pixel lies between the 5 % and the 95 % quantile of the draws."""
-    found = forecast(model, list(test.y[:, : s.prefix]), horizon=s.horizon, samples=s.draws, key=key)
-    low, high = np.quantile(np.stack(found.samples), (0.05, 0.95), axis=1)
-    future = test.y[:, s.prefix :]
-    return np.stack(found.means).mean(1), (low <= future) & (future <= high)
-
-
-def rmse(found: Float[np.ndarray, "B H W"], clean: Float[np.ndarray, "B H W"]) -> Float[np.ndarray, " H"]:
-    """By horizon."""
-    return np.sqrt(np.mean((found - clean) ** 2, (0, 2)))
-
-
-def baselines(train: Float[np.ndarray, "B T W"], test: synthetic.Dots, s: Settings) -> dict[str, Float[np.ndarray, " H"]]:
-    """RMSE by horizon of forecasts that know no latents."""
-    clean, prefix = test.clean[:, s.prefix :], test.y[:, : s.prefix]
-    repeated = np.repeat(prefix[:, -1:], s.horizon, 1)
-    found = {"repeat the last frame": rmse(repeated, clean)}
-    for order in (2, 10):
-        found[f"VAR({order})"] = rmse(roll(fit_var(train, order, s.prefix), prefix, order, s.horizon), clean)
-    return found
-
-
 # --- results ------------------------------------------------------------------------------------------------------
 
 
 def numbers(found: Accuracy, others: dict, bound, stages: list[Stage], s: Settings, seed: int, seconds: float) -> dict:
-    must_beat = np.minimum(others["repeat the last frame"], others["VAR(2)"])
+    must_beat = np.minimum(others["repeat"], others["VAR(2)"])
     overall = lambda by_horizon: float(np.sqrt(np.mean(by_horizon**2)))  # noqa: E731
     ceiling = -0.5 * np.log(2 * np.pi * np.e * NOISE_SD**2)
     return {
@@ -170,7 +121,7 @@ def numbers(found: Accuracy, others: dict, bound, stages: list[Stage], s: Settin
         "ceiling_per_pixel": float(ceiling),
         "rmse_by_horizon": {"svae": found.rmse, **others},
         "training": {"sequences": s.sequences, "frames": s.prefix + s.horizon, "test_sequences": s.test_sequences}
-        | {name: value for name, value in s.options},
+        | dict(s.options),
         "steps_of_stages": [stage.steps for stage in stages],
         "seconds_of_fit": round(stages[-1].seconds, 1),
         "seconds": round(seconds, 1),
@@ -187,7 +138,7 @@ def stages_figure(stages: list[Stage], test: synthetic.Dots, s: Settings, key, *
         show(column[0], test.y[example])
         show(column[1], mean)
         for d, colour in zip(range(latents.shape[1]), np.resize(ARMS, latents.shape[1]), strict=True):
-            column[2].plot(np.arange(s.prefix, s.prefix + s.horizon), draws[:, :, d].T, color=colour, lw=0.5, alpha=0.35)
+            column[2].plot(s.prefix + np.arange(s.horizon), draws[..., d].T, color=colour, lw=0.5, alpha=0.35)
             column[2].plot(latents[:, d], color=colour, lw=1.6)
         for axes in column:
             axes.axvline(s.prefix - 0.5, color=ORANGE, lw=2)
@@ -220,9 +171,9 @@ def horizons_figure(found: Accuracy, others: dict):
     axes = fig.subplots()
     ahead = np.arange(1, len(found.rmse) + 1)
     for (name, values), colour in zip(others.items(), (GREY, ARMS[1], ARMS[3]), strict=True):
-        axes.plot(ahead, values, color=colour, lw=1.6, label=name)
-    axes.plot(ahead, found.rmse, color=ARMS[0], lw=2.6, label="LDS SVAE")
+        axes.plot(ahead, values, color=colour, lw=1.6, label=NAMES.get(name, name))
+    axes.plot(ahead, found.rmse, color=BLUE, lw=2.6, label="LDS SVAE")
     axes.set(xlabel="frames ahead", ylabel="RMSE to the noise-free frame", xlim=(1, ahead[-1]), ylim=(0, None))
-    axes.set_title("Forecasts of new sequences past 25 frames")
+    axes.set_title("Forecasts of new sequences of dots")
     axes.legend(loc="upper left", ncols=2)
     return fig

@@ -1,4 +1,4 @@
-"""One suite for every latent model in the registry; the oracle is a dense Gaussian times an enumeration of all z paths."""
+"""One suite for every latent model in the registry; the oracle: a dense Gaussian, and an enumeration of all z paths."""
 
 import functools
 import itertools
@@ -211,7 +211,7 @@ def test_float32_is_close_to_float64(name, example, compiled, with_solver):
 
 @every
 def test_all_frames_missing_give_the_prior(name, example, compiled):
-    """Without evidence the local KL of an exact model is E_q(theta) KL(p(x | E) || p(x | theta)): finite, gradients too."""
+    """Without evidence the surrogate bound is minus the local KL; it and its gradients are finite."""
     model = example(name).model
     nothing = jax.tree.map(jnp.zeros_like, potentials())
     gradients, posterior = compiled(surrogate)(model.pgm, expfam.moments(model.q), nothing, jnp.asarray(MASK))

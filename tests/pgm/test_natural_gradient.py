@@ -1,10 +1,9 @@
-"""Idea 1 of the design, for every latent model: the gradient in the expected statistics is Fisher⁺ times the gradient in η."""
+"""For every latent model: the gradient in the expected statistics is Fisher⁺ times the gradient in η (Prop. 4.2)."""
 
 import dataclasses
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
@@ -49,7 +48,7 @@ def richardson(function, h: float):
 
 @models
 def test_natural_gradient_is_fisher_inverse_times_the_gradient_of_the_bound(name, example, compiled):
-    """Through implicit and unrolled fixed points; matrices are symmetric, so η is redundant and the inverse is Fisher⁺."""
+    """Through implicit and unrolled fixed points; Fisher⁺ because η is redundant (its matrices are symmetric)."""
     model, y, mask = example(name)
     eta = ravel_pytree(expfam.natural(model.q))[0]
     networks = lambda m: (m.recognize, m.observe)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Simulation, the complete-data posterior and inference agree with each other, for every latent model in the registry."""
+"""Simulation, the complete-data posterior and inference agree with each other, for every latent model."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def make(name: str):
 
 @every
 def test_a_simulation_is_recovered(name, x64):
-    """q(theta) given complete data is proper, shaped like the prior and near theta; infer and Viterbi find x and z again."""
+    """q(theta) given complete data is proper, shaped like the prior and near theta; infer finds x and z again."""
     pgm, true = make(name), theta(name)
     x, z = jax.jit(lambda key: pgm.simulate(true, T, key=key))(jax.random.key(3))
     q = pgm.initialize([np.asarray(x)], [np.eye(K)[np.asarray(z)]])
@@ -93,7 +93,8 @@ def test_log_prob_sums_over_states(name, x64):
     pgm, true = make(name), theta(name)
     x = np.asarray(pgm.simulate(true, 5, key=jax.random.key(1)).x)
     found = jax.jit(lambda x: pgm.log_prob(true, x, jnp.arange(5) < 4))(jnp.asarray(x))
-    np.testing.assert_allclose(found.sum(), logsumexp([path_log_prob(name, true, x[:4], z) for z in paths(name)]), rtol=1e-10)
+    expected = logsumexp([path_log_prob(name, true, x[:4], z) for z in paths(name)])
+    np.testing.assert_allclose(found.sum(), expected, rtol=1e-10)
     assert found[4] == 0
 
 

@@ -1,4 +1,4 @@
-"""float32 where other forms fail: slow latents with Var(x) / Q = 1e8, and latents whose mean is 10³ standard deviations."""
+"""float32 where other forms fail: slow latents, Var(x) / Q = 1e8, and latents whose mean is 10³ sd."""
 
 import jax
 import jax.numpy as jnp
