@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/svae demo mouse --out runs/demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -50,7 +50,9 @@ class Gradient(NamedTuple):
     observe: Any
 
 
-def evidence(model: SVAE, moments: Any, y: Array, mask: Bool[Array, "B T"], counted: Bool[Array, "B T"], key) -> Evidence:
+def evidence(
+    model: SVAE, moments: Any, y: Array, mask: Bool[Array, "B T"], counted: Bool[Array, "B T"], key
+) -> Evidence:
     """Lines 1 to 4 of Algorithm 1 for a batch of sequences."""
     key_x, key_gamma = jax.random.split(key)
     potentials = jax.vmap(model.recognize)(y, mask)  # psi <- r(y; phi)
@@ -114,7 +116,9 @@ def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_
     return _with_natural(surrogate, model, y, mask, num_data, key, counted)
 
 
-def value_and_grad_printed(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+def value_and_grad_printed(
+    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None
+):
     """Algorithm 1 as the paper prints it: the last term keeps the gradient of log p(y | x, gamma) only."""
     surrogate = lambda found: found.log_normalizer + found.log_likelihood  # noqa: E731
     return _with_natural(surrogate, model, y, mask, num_data, key, counted)

@@ -62,7 +62,9 @@ class _Data(NamedTuple):
     held_volume: float  # the same of the held-out frames
 
 
-def fit(model: SVAE, data: Any, *, key: PRNGKeyArray | None = None, estimator: Callable = value_and_grad) -> Iterator[Step]:
+def fit(
+    model: SVAE, data: Any, *, key: PRNGKeyArray | None = None, estimator: Callable = value_and_grad
+) -> Iterator[Step]:
     """Fit `model` to recordings (an array (T, *event), a list or a dict of them); its config has the settings.
 
     `estimator` is `value_and_grad` or another function of its signature.
@@ -90,7 +92,9 @@ def _prepare(model: SVAE, data: Any) -> tuple[SVAE, _Data, list[str]]:
     data = recordings(data)
     notes = check(data)
     if data.sequences[0].shape[1:] != model.shape:
-        raise FitError(f"the model is for frames of shape {model.shape}, the data have {data.sequences[0].shape[1:]}; make it anew")
+        raise FitError(
+            f"the model is for frames of shape {model.shape}, the data have {data.sequences[0].shape[1:]}; make it anew"
+        )
     config = model.config
     hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
     train, held = split(data, config.held_out, config.seed) if hold else (data, None)
@@ -166,7 +170,9 @@ def _warm_up(model: SVAE, data: _Data, key: PRNGKeyArray, seed: int) -> Iterator
         yield _report(i, model, simple, taken, data, started, piece, "warm-up")._replace(note=note)
     model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
     model = _initialize.at_latents(model, _latents(simple, data), seed=seed)
-    nothing = Step(config.warmup_steps, config.warmup_steps + config.steps, "warm-up", model, np.nan, np.nan, 0, np.nan, "")
+    nothing = Step(
+        config.warmup_steps, config.warmup_steps + config.steps, "warm-up", model, np.nan, np.nan, 0, np.nan, ""
+    )
     yield nothing
 
 

@@ -12,7 +12,7 @@ from svae import expfam
 from svae._model import SVAE
 from svae._states import States, find_states, kmeans
 from svae.expfam import Gaussian
-from svae.nets import with_linear_map, with_precision
+from svae.nets import START_SD, with_linear_map, with_precision
 
 SWEEPS = 25  # of mean field on the warm latents
 PINNED = 1e4  # precision that holds x at a warm latent
@@ -21,7 +21,6 @@ PINNED = 1e4  # precision that holds x at a warm latent
 class PCA(NamedTuple):
     W: np.ndarray  # (P, D): y = W x + b with x of unit variance
     b: np.ndarray  # (P,)
-    noise_sd: np.ndarray  # (P,) of what W x + b leaves
 
 
 def pca(frames: np.ndarray, D: int) -> PCA:
@@ -33,8 +32,7 @@ def pca(frames: np.ndarray, D: int) -> PCA:
     rank = min(D, len(s))
     W = np.zeros((frames.shape[1], D))
     W[:, :rank] = Vt[:rank].T * s[:rank] / np.sqrt(len(frames))
-    left = centred - (centred @ Vt[:rank].T) @ Vt[:rank]
-    return PCA(W, b, np.sqrt(np.mean(left**2, 0)))
+    return PCA(W, b)
 
 
 def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
@@ -43,8 +41,8 @@ def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
         return model
     found = pca(frames.reshape(len(frames), -1), model.config.latent_dim)
     W, b = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b))
-    sd = np.sqrt(np.mean(found.noise_sd**2) + 1e-4)
-    recognize = with_precision(with_linear_map(model.recognize, W, b), W.T @ W / sd**2)
+    # as sure of x as the observation network is at its start; the residual of PCA would be 0 where D = P
+    recognize = with_precision(with_linear_map(model.recognize, W, b), W.T @ W / START_SD**2)
     return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, with_linear_map(model.observe, W, b)))
 
 

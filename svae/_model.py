@@ -45,7 +45,15 @@ def make(shape, config: Config | None = None, *, key: PRNGKeyArray | None = None
     )
     scaling = Standardize(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(shape))
     recognize = _recognition(shape, config, key_recognize)
-    return SVAE(pgm, _spread(pgm.prior, key_q), recognize, _observation(shape, config, key_observe), scaling, config, shape)
+    model = SVAE(
+        pgm, _spread(pgm.prior, key_q), recognize, _observation(shape, config, key_observe), scaling, config, shape
+    )
+    return jax.tree.map(_strong, model)
+
+
+def _strong(leaf):
+    """An array whose type is its own: a weakly typed one would compile every step twice."""
+    return jnp.asarray(leaf, leaf.dtype) if eqx.is_array(leaf) else leaf
 
 
 def _recognition(shape, config: Config, key):

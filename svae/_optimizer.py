@@ -70,7 +70,9 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     """One step up the bound; `scale` brings the networks' gradients to nats per frame."""
     rho = state.damping * natural_schedule(model.config, state.step)
     q, rho = natural_step(model.q, gradient.q, rho.astype(jnp.result_type(float)))
-    ascent = jax.tree.map(lambda g: -g * scale, eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array))
+    ascent = jax.tree.map(
+        lambda g: -g * scale, eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array)
+    )
     changes, networks_state = optimizer.update(ascent, state.networks, networks(model))
     changes = jax.tree.map(lambda c: state.damping * c, changes)
     recognize, observe = eqx.apply_updates((model.recognize, model.observe), changes)
@@ -78,7 +80,9 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     good = all_finite(gradient) & all_finite((q, recognize, observe))
     damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
     keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o) if eqx.is_array(n) else n, new, old)  # noqa: E731
-    return Update(keep(candidate, model), State(keep(networks_state, state.networks), damping, state.step + 1), good, rho)
+    return Update(
+        keep(candidate, model), State(keep(networks_state, state.networks), damping, state.step + 1), good, rho
+    )
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:

@@ -22,3 +22,10 @@ def x64():
     """Double precision for one test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Drop compiled programs after each file: each holds memory maps, and a process may have only 65,530 of them."""
+    yield
+    jax.clear_caches()

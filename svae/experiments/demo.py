@@ -27,7 +27,7 @@ class Settings(NamedTuple):
     hidden: tuple[int, ...] = (128, 128)
     target_duration: float = 20.0  # frames, two thirds of a second
     warmup_steps: int = 200
-    steps: int = 150
+    steps: int = 110
     batch_size: int = 8
     window: int = 50
     overlap: int = 10
@@ -120,8 +120,12 @@ def _overview(data, model, found, names, numbers):
     colours = _colours(len(data.action_names))
     axes = figure.add_subplot(grid[2])
     window = slice(0, int(seconds * data.fps))
-    axes.imshow(colours[np.stack([data.labels[0][window], names[found.labels[0][window]]])], aspect="auto",
-                extent=(0, seconds, 2, 0), interpolation="nearest")
+    axes.imshow(
+        colours[np.stack([data.labels[0][window], names[found.labels[0][window]]])],
+        aspect="auto",
+        extent=(0, seconds, 2, 0),
+        interpolation="nearest",
+    )
     axes.set(yticks=[0.5, 1.5], yticklabels=["truth", "found"], xlabel="seconds")
     axes.spines[:].set_visible(False)
     _ethogram(figure.add_subplot(grid[3]), data, found, names, colours)

@@ -144,7 +144,7 @@ def stages_figure(stages: list[Stage], test: synthetic.Dots, s: Settings, key, *
             axes.axvline(s.prefix - 0.5, color=ORANGE, lw=2)
         column[0].set_title(f"after {stage.steps} training steps")
         column[2].set_xlabel("frame")
-    for axes, name in zip(rows[:, 0], ("data", "noiseless prediction", "latent states"), strict=True):
+    for axes, name in zip(rows[:, 0], ("data", "noiseless\nprediction", "latent states"), strict=True):
         axes.set_ylabel(name)
     rows[2, 0].set_xlim(-0.5, s.prefix + s.horizon - 0.5)
     return fig
@@ -173,7 +173,8 @@ def horizons_figure(found: Accuracy, others: dict):
     for (name, values), colour in zip(others.items(), (GREY, ARMS[1], ARMS[3]), strict=True):
         axes.plot(ahead, values, color=colour, lw=1.6, label=NAMES.get(name, name))
     axes.plot(ahead, found.rmse, color=BLUE, lw=2.6, label="LDS SVAE")
-    axes.set(xlabel="frames ahead", ylabel="RMSE to the noise-free frame", xlim=(1, ahead[-1]), ylim=(0, None))
+    axes.set(xlabel="frames ahead", ylabel="RMSE to the noise-free frame", xlim=(1, ahead[-1]))
+    axes.set_ylim(0, 1.3 * max(map(np.max, others.values())))  # room for the legend
     axes.set_title("Forecasts of new sequences of dots")
     axes.legend(loc="upper left", ncols=2)
     return fig

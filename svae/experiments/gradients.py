@@ -24,7 +24,8 @@ from svae._elbo import elbo, flat_gradient, value_and_grad
 from svae._fit import Step
 from svae._model import SVAE, make
 from svae.data import synthetic
-from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure, save_figure, save_numbers, style
+from svae.experiments._curves import Curve, figure
+from svae.experiments._figures import save_figure, save_numbers, style
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,6 @@ class Run(NamedTuple):
     alive: jax.Array
 
 
-class Curve(NamedTuple):
-    """A finished run: bound (nats per frame) after `iterations`; indefinite: the iteration that ended it, or None."""
-
-    name: str
-    step: float
-    iterations: list[int]
-    bound: list[float]
-    indefinite: int | None
-
-
 def run(out: Path, *, seed: int, progress: Callable) -> dict:
     """Fit every curve, write gradients.png, gradients.pdf and numbers.json to `out`, and return the numbers."""
     started = time.monotonic()
@@ -71,10 +62,9 @@ def run(out: Path, *, seed: int, progress: Callable) -> dict:
     y = jnp.asarray((data.y - data.y.mean()) / data.y.std())
     log_volume = s.width * float(np.log(data.y.std()))  # nats per frame that standardised units add
     model = start(s, seed)
-    natural = np.array([True] + [False] * len(s.standard_steps))
-    steps = np.array([s.natural_step, *s.standard_steps])
-    alive, bounds = race(model, y, natural, steps, log_volume, seed, progress)
-    curves = [curve(*row, s) for row in zip(natural, steps, alive.T, bounds.T, strict=True)]
+    names, steps = ["natural"] + ["standard"] * len(s.standard_steps), [s.natural_step, *s.standard_steps]
+    alive, bounds = race(model, y, np.array(names) == "natural", np.array(steps), log_volume, seed, progress)
+    curves = [curve(*row, s) for row in zip(names, steps, alive.T, bounds.T, strict=True)]
     with style():
         save_figure(figure(curves), Path(out), "gradients")
     return save_numbers(numbers(curves, s, seed, time.monotonic() - started), Path(out))
@@ -169,14 +159,12 @@ def race(model: SVAE, y, natural: np.ndarray, steps: np.ndarray, log_volume: flo
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def curve(natural: bool, step: float, alive: np.ndarray, bound: np.ndarray, s: Settings) -> Curve:
+def curve(name: str, step: float, alive: np.ndarray, bound: np.ndarray, s: Settings) -> Curve:
     """A run's curve ends with the last bound that was measured while all its matrices were proper."""
     indefinite = None if alive.all() else int(np.argmin(alive)) + 1
     measured = np.arange(0, s.iterations + 1, s.every)
     kept = measured < (indefinite or np.inf)
-    return Curve(
-        "natural" if natural else "standard", float(step), measured[kept].tolist(), bound[kept].tolist(), indefinite
-    )
+    return Curve(name, step, measured[kept].tolist(), bound[kept].tolist(), indefinite)
 
 
 def numbers(curves: list[Curve], s: Settings, seed: int, seconds: float) -> dict:
@@ -200,22 +188,3 @@ def numbers(curves: list[Curve], s: Settings, seed: int, seconds: float) -> dict
         "seconds": round(seconds, 1),
         "curves": [c._asdict() for c in curves],
     }
-
-
-def figure(curves: list[Curve]):
-    """Bound per frame against iterations: natural in blue, standard in oranges, a cross where a matrix gave way."""
-    fig = new_figure(6.4, 4.0)
-    axes = fig.subplots()
-    standard = [c for c in curves if c.name == "standard"]
-    for c in curves:
-        shade = 1.0 if c.name == "natural" else 1.0 - 0.55 * standard.index(c) / max(len(standard) - 1, 1)
-        colour = BLUE if c.name == "natural" else ORANGE
-        axes.plot(c.iterations, c.bound, color=colour, alpha=shade, zorder=3, label=f"{c.name}, step {c.step:g}")
-        if c.indefinite is not None:
-            axes.plot(c.indefinite, c.bound[-1], "x", color=colour, alpha=shade, ms=9, mew=2.5, zorder=4, clip_on=False)
-    if any(c.indefinite is not None for c in curves):
-        axes.plot([], [], "x", color=GREY, ms=8, mew=2.5, label="a matrix became indefinite")
-    axes.set(xlabel="iterations (one sequence each)", ylabel="bound (nats per frame)", xlim=(0, None))
-    axes.set_title("Natural and standard gradients, LDS SVAE on dots")
-    axes.legend(loc="lower right")
-    return fig

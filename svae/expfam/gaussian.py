@@ -1,4 +1,4 @@
-"""Gaussians in natural parameters, exp(-x'J x / 2 + h'x): what recognition networks output, and what messages combine."""
+"""Gaussians in natural parameters, exp(-x'J x / 2 + h'x): what networks output and messages combine."""
 
 import jax
 import jax.numpy as jnp

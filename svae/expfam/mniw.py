@@ -24,7 +24,7 @@ class MNIWNatural(NamedTuple):
 
 
 class ConditionalMoments(NamedTuple):
-    """E log N(x; W u, Sigma) = log N(x; M u, L L') - u'E u / 2 - (logdet - log|L L'|) / 2 (numerics: no cancellation)."""
+    """E log N(x; W u, Sigma) = log N(x; M u, L L') - u'E u / 2 - (logdet - log|L L'|) / 2 (nothing cancels)."""
 
     M: Float[Array, "... D U"]  # E[Sigma^-1]^-1 E[Sigma^-1 W]
     L: Float[Array, "... D D"]  # lower, L L' = E[Sigma^-1]^-1

@@ -22,7 +22,14 @@ A recognition is called on one sequence, `recognize(y (T, *event), mask (T,)) ->
 from svae.nets.conjugate import Conjugate, conjugate
 from svae.nets.likelihoods import Bernoulli, FixedScale, GaussianNoise, LearnedScale, NetworkScale, Poisson, StudentT
 from svae.nets.linear import partial_isometry, with_linear_map
-from svae.nets.observation import LIKELIHOODS, OBSERVATION_NETWORKS, VARIANCES, Observation, make_observation
+from svae.nets.observation import (
+    LIKELIHOODS,
+    OBSERVATION_NETWORKS,
+    START_SD,
+    VARIANCES,
+    Observation,
+    make_observation,
+)
 from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
 from svae.nets.trunks import ACTIVATIONS
 from svae.nets.weights import GaussianWeights
@@ -33,6 +40,7 @@ __all__ = [
     "OBSERVATION_NETWORKS",
     "PRECISIONS",
     "RECOGNITION_NETWORKS",
+    "START_SD",
     "VARIANCES",
     "Bernoulli",
     "Conjugate",

@@ -24,6 +24,7 @@ from svae.nets.likelihoods import (
 from svae.nets.linear import Embed, partial_isometry
 from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, choose, dense, mlp
 
+START_SD = 0.3  # leaves a tenth of the variance of standardised data to noise: latents are worth using from the start
 SMALL = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
 
 
@@ -124,7 +125,7 @@ def fixed_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key:
 
 def learned_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key: PRNGKeyArray) -> LearnedScale:
     """A log sd per entry that starts at log sd."""
-    return LearnedScale(jnp.full(event_shape, math.log(sd)))
+    return LearnedScale(jnp.full(event_shape, math.log(sd), jnp.result_type(float)))
 
 
 def network_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key: PRNGKeyArray) -> NetworkScale:
@@ -149,14 +150,13 @@ def make_observation(
     hidden: tuple[int, ...],
     likelihood: str,
     variance: str,
-    sd: float = 0.3,
+    sd: float = START_SD,
     activation: str = "tanh",
     key: PRNGKeyArray,
 ) -> Observation:
     """An observation network, by the names in OBSERVATION_NETWORKS, LIKELIHOODS and VARIANCES.
 
-    `hidden` are widths (channels for conv; unused by affine). `sd` is the fixed or the initial sd: 0.3 leaves a tenth
-    of the variance of standardised data to noise, so that the latents are worth using from the start. Bernoulli and
+    `hidden` are widths (channels for conv; unused by affine). `sd` is the fixed or the initial sd. Bernoulli and
     Poisson have no variance of their own and pass it by.
     """
     key_trunk, key_head, key_linear, key_scale = jax.random.split(key, 4)

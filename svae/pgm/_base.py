@@ -28,7 +28,9 @@ class Posterior(eqx.Module):
     z: HMMChain  # q(z): prior in expectation times the node potentials that produced it
     states: Float[Array, "T K"]  # E z_t; a model without discrete states has K = 1
     kl: Float[Array, " T"]  # per step; sums to E_q(theta) KL(q*(x, z) || p(x, z | theta))
-    log_normalizer: Float[Array, " T"]  # E_q psi_t - kl_t: the surrogate bound, whose derivative in E t(theta) is E t(x)
+    log_normalizer: Float[
+        Array, " T"
+    ]  # E_q psi_t - kl_t: the surrogate bound, whose derivative in E t(theta) is E t(x)
     residual: Float[Array, ""]  # of the mean field fixed point
 
     def sample(self, *, key: PRNGKeyArray) -> Float[Array, "T D"]:

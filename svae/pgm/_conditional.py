@@ -37,7 +37,9 @@ class Joint(NamedTuple):
 def expect(moments: ConditionalMoments, T: int) -> Expected:
     """One conditional, the same at every step."""
     constant = (moments.logdet - 2 * logdet_tril(moments.L)) / 2
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, (T, *a.shape)), Expected(moments.M, moments.L, moments.E, constant))
+    return jax.tree.map(
+        lambda a: jnp.broadcast_to(a, (T, *a.shape)), Expected(moments.M, moments.L, moments.E, constant)
+    )
 
 
 def mix(moments: ConditionalMoments, weights: Float[Array, "T K"]) -> Expected:

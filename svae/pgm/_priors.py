@@ -1,4 +1,4 @@
-"""Default conjugate priors in the units of standardised latents, and their complete-data posteriors (numpy, float64)."""
+"""Default conjugate priors in the units of standardised latents, and complete-data posteriors (numpy, float64)."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -91,7 +91,11 @@ def first_frames(latents: list, states: list) -> tuple[np.ndarray, np.ndarray]:
 def regressions(latents: list, states: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Regressors u = (x_{t-1}, 1), targets x_t and responsibilities of z_t, for every transition."""
     u = np.concatenate([np.c_[x[:-1], np.ones(len(x) - 1)] for x in latents]).astype(float)
-    return u, np.concatenate([x[1:] for x in latents]).astype(float), np.concatenate([w[1:] for w in states]).astype(float)
+    return (
+        u,
+        np.concatenate([x[1:] for x in latents]).astype(float),
+        np.concatenate([w[1:] for w in states]).astype(float),
+    )
 
 
 def one_state_only(states: list) -> list:

@@ -34,5 +34,5 @@ def test_natural_goes_on_where_a_large_standard_step_ends(monkeypatch, tmp_path)
 
 def test_a_curve_ends_before_its_indefinite_matrix():
     alive = np.array([True, True, True, False, False, False])
-    found = gradients.curve(False, 0.1, alive, np.array([-3.0, -2.0, -1.5, -1.5]), TINY)
+    found = gradients.curve("standard", 0.1, alive, np.array([-3.0, -2.0, -1.5, -1.5]), TINY)
     assert found.indefinite == 4 and found.iterations == [0, 2] and found.bound == [-3.0, -2.0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from svae.experiments import pinwheel
+from svae.experiments import _densities, pinwheel
 from svae.progress import quiet
 
 TINY = pinwheel.Settings(
@@ -47,9 +47,9 @@ def test_purity_forgives_split_arms_and_not_merged_ones():
 
 def test_densities_put_mass_where_the_samples_are():
     samples = np.array([[10.0, -5.0]] * 100)
-    found = pinwheel.densities(samples, np.ones(100, int), 2)
+    found = _densities.densities(samples, np.ones(100, int), 2)
     row, column = np.unravel_index(found[1].argmax(), found[1].shape)
-    centre = lambda cell: (cell + 0.5) / pinwheel.CELLS * 2 * pinwheel.EXTENT - pinwheel.EXTENT  # noqa: E731
+    centre = lambda cell: (cell + 0.5) / _densities.CELLS * 2 * _densities.EXTENT - _densities.EXTENT  # noqa: E731
     np.testing.assert_allclose([centre(column), centre(row)], [10, -5], atol=0.3)
     assert found[0].sum() == 0 and np.isclose(found[1].sum(), 100)
 

@@ -24,7 +24,9 @@ def example(name: str, seed: int = 0, batch: tuple = ()):
         "Gaussian": lambda: Gaussian(positive(k[0], *batch, D), normal(k[1], D)),
         "DiagonalGaussian": lambda: DiagonalGaussian(0.3 + normal(k[0], D) ** 2, normal(k[1], D)),
         "Dirichlet": lambda: Dirichlet(0.4 + normal(k[0], 5) ** 2),
-        "NIW": lambda: NIW(normal(k[0], D), positive(k[1], *batch, D), 0.5 + normal(k[2]) ** 2, D + 4 + normal(k[3]) ** 2),
+        "NIW": lambda: NIW(
+            normal(k[0], D), positive(k[1], *batch, D), 0.5 + normal(k[2]) ** 2, D + 4 + normal(k[3]) ** 2
+        ),
         "MNIW": lambda: MNIW(
             normal(k[0], D, U), positive(k[1], *batch, D), positive(k[2], *batch, U), D + 4 + normal(k[3]) ** 2
         ),
@@ -119,7 +121,7 @@ def test_a_step_moves_the_natural_parameters(name, x64):
 
 @conjugate
 def test_conjugacy_a_full_step_from_the_prior_is_the_posterior(name, x64):
-    """q + (E t_x, 1) of fixed data = Bayes, checked through the normaliser: Z(posterior) / Z(prior) is a marginal likelihood."""
+    """q + (t_x, 1) of one datum is Bayes' rule: Z(posterior) / Z(prior) is its marginal likelihood."""
     if name != "NIW":
         pytest.skip("checked for the NIW, whose marginal likelihood is a Student t of scipy")
     prior = example("NIW")
@@ -153,7 +155,9 @@ def test_inverse_wishart_density_against_scipy(x64):
     base = -(D + 1 + U) / 2 * np.linalg.slogdet(sigma)[1]  # the base measure |Sigma|^-(D + 1 + U) / 2
     ours = expfam.inner(family.natural(), MNIW.statistics(theta)) - family.log_partition() + base
     wishart = scipy.stats.invwishart(float(family.nu), np.array(family.S)).logpdf(sigma)
-    normal = scipy.stats.matrix_normal(np.array(family.M), sigma, np.linalg.inv(np.array(family.K))).logpdf(np.array(theta.W))
+    normal = scipy.stats.matrix_normal(np.array(family.M), sigma, np.linalg.inv(np.array(family.K))).logpdf(
+        np.array(theta.W)
+    )
     np.testing.assert_allclose(ours, wishart + normal, rtol=1e-9)
 
 
