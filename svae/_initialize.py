@@ -1,4 +1,4 @@
-"""Where a fit begins: networks at PCA, then q(theta) from states found on warm latents. It decides whether an SLDS works."""
+"""Where a fit begins: networks at PCA, then q(theta) from states found on warm latents. It decides if an SLDS works."""
 
 from typing import Any, NamedTuple
 

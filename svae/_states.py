@@ -1,8 +1,8 @@
 """States of warm latents: a hidden Markov model of conditional Gaussians, by EM in numpy, with a target duration.
 
-Likelihood alone splits a fast action by its phase, because no latent space makes every action exactly linear. What people
-know is how long an action lasts. So the cost of a switch, in nats, is solved for while EM runs: it settles where bouts
-last as long as they should. A sticky Dirichlet then carries that cost into the latent model.
+Likelihood alone splits a fast action by its phase, because no latent space makes every action exactly linear. What
+people know is how long an action lasts. So the cost of a switch, in nats, is solved for while EM runs: it settles where
+bouts last as long as they should. A sticky Dirichlet then carries that cost into the latent model.
 """
 
 from typing import NamedTuple
@@ -83,7 +83,7 @@ def _log_prob(u: np.ndarray, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _forward_backward(node: np.ndarray, real: np.ndarray, cost: float) -> tuple[np.ndarray, float, float]:
-    """Marginals (B, T, K), expected switches and log Z of chains that pay `cost` nats for a switch to any other state."""
+    """Marginals (B, T, K), expected switches and log Z of chains that pay `cost` nats for a switch."""
     B, T, K = node.shape
     switch = np.exp(-cost) / max(K - 1, 1)
     forward, total = np.empty_like(node), np.zeros(B)

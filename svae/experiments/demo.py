@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +34,10 @@ class Settings(NamedTuple):
     overlap: int = 10
 
 
-def run(out: Path, *, seed: int, progress, settings: Settings = Settings()) -> dict:
+SETTINGS = Settings()
+
+
+def run(out: Path, *, seed: int, progress, settings: Settings = SETTINGS) -> dict:
     """Fit, segment, and write the model, segmentation.csv, numbers.json and figures into `out`."""
     data = mouse(sequences=settings.sequences, length=settings.length, seed=seed)
     model = make(data.y.shape[2:], **_options(settings, seed))
@@ -171,7 +175,7 @@ def _longest_bout(paths, k: int) -> tuple[int, int, int]:
     best = (0, 0, 1)
     for b, z in enumerate(paths):
         edges = np.flatnonzero(np.r_[True, z[1:] != z[:-1], True])
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in itertools.pairwise(edges):
             if z[start] == k and stop - start > best[2]:
                 best = (b, int(start), int(stop - start))
     return best
