@@ -12,32 +12,15 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from svae import _initialize, _optimizer, expfam
-from svae._elbo import elbo, evidence, value_and_grad
+from svae._elbo import evidence, value_and_grad
 from svae._model import SVAE
-from svae.data import (
-    Recordings,
-    Standardize,
-    Windows,
-    batch,
-    check,
-    epoch_order,
-    recordings,
-    split,
-    standardize_entries,
-    standardize_globally,
-    standardized,
-    windows,
-)
+from svae._prepare import FitError, Prepared, batches, prepare, sizes
+from svae.data import Recordings, batch, windows
 from svae.pgm import PGMS
 
 IN_USE = 0.01  # a state is in use when it takes this share of the frames
 SMALLEST_DAMPING = 1e-6  # about 20 failures in a row
 MOST_FRAMES = 2**15  # in one batch of warm latents
-INDEPENDENT = ("vae", "gaussian", "gmm")  # models whose frames do not see each other
-
-
-class FitError(RuntimeError):
-    """A fit that cannot go on, and why, in one sentence."""
 
 
 class Step(NamedTuple):
@@ -54,14 +37,6 @@ class Step(NamedTuple):
     note: str  # what a person should be told, else ""
 
 
-class _Data(NamedTuple):
-    train: Recordings  # in model units
-    held: Recordings | None
-    table: Windows
-    log_volume: float  # nats per training frame that model units add
-    held_volume: float  # the same of the held-out frames
-
-
 def fit(
     model: SVAE, data: Any, *, key: PRNGKeyArray | None = None, estimator: Callable = value_and_grad
 ) -> Iterator[Step]:
@@ -72,7 +47,7 @@ def fit(
     config = model.config
     key = jax.random.key(config.seed) if key is None else key
     key_warm, key_fit = jax.random.split(key)
-    model, prepared, notes = _prepare(model, data)
+    model, prepared, notes = prepare(model, data)
     models = []
     for restart, restart_key in enumerate(jax.random.split(key_warm, config.restarts)):
         warm = model
@@ -84,72 +59,10 @@ def fit(
     yield from _train(_stack(models), prepared, key_fit, estimator)
 
 
-# --- data ---------------------------------------------------------------------------------------------------------
-
-
-def _prepare(model: SVAE, data: Any) -> tuple[SVAE, _Data, list[str]]:
-    """Checks, holds out, and standardises; the model comes back with its units."""
-    data = recordings(data)
-    notes = check(data)
-    if data.sequences[0].shape[1:] != model.shape:
-        raise FitError(
-            f"the model is for frames of shape {model.shape}, the data have {data.sequences[0].shape[1:]}; make it anew"
-        )
-    config = model.config
-    hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
-    train, held = split(data, config.held_out, config.seed) if hold else (data, None)
-    scaling = _units(model, train)
-    train = standardized(train, scaling)
-    window, overlap = _window(config, train)
-    if config.model in INDEPENDENT and window == 1:
-        train = Recordings(tuple(f[None] for y in train.sequences for f in y), ("frame",) * train.frames, train.fps)
-        overlap = 0
-    table = windows(train, window, overlap)
-    units = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), scaling)
-    model = eqx.tree_at(lambda m: m.scaling, model, units)
-    held = None if held is None else standardized(held, scaling)
-    held_volume = 0.0 if held is None else _volume(held, scaling)
-    return model, _Data(train, held, table, _volume(train, scaling), held_volume), notes
-
-
-def _volume(data: Recordings, scaling: Standardize) -> float:
-    """sum log scale over the observed entries, per frame: what the density gains when entries are divided by scale."""
-    observed = sum(np.sum(~np.isnan(y), 0) for y in data.sequences)
-    return float(np.sum(observed * np.log(scaling.scale, dtype=float)) / data.frames)
-
-
-def _units(model: SVAE, train: Recordings) -> Standardize:
-    """Images share one unit, columns have their own; counts and bits keep theirs."""
-    if model.config.likelihood in ("bernoulli", "poisson"):
-        return Standardize(np.zeros(()), np.ones(())).in_float32(model.shape)
-    found = standardize_globally(train) if len(model.shape) > 1 else standardize_entries(train)
-    return found.in_float32(model.shape)
-
-
-def _window(config, train: Recordings) -> tuple[int, int]:
-    if config.window is not None:
-        return config.window, config.overlap
-    return (1, 0) if config.model in INDEPENDENT else (max(map(len, train.sequences)), 0)
-
-
-def _sizes(data: _Data) -> tuple[Array, Array]:
-    """Windows and frames to train on, as arrays: a number would be compiled in."""
-    return jnp.asarray(len(data.table.first), float), jnp.asarray(data.train.frames, float)
-
-
-def _batches(data: _Data, config) -> Iterator[Any]:
-    """Batches without end, in an order that depends on the seed only."""
-    epoch = 0
-    while True:
-        for rows in epoch_order(len(data.table.first), config.batch_size, seed=config.seed, epoch=epoch):
-            yield batch(data.train, data.table, rows)
-        epoch += 1
-
-
 # --- warm-up ------------------------------------------------------------------------------------------------------
 
 
-def _warm_up(model: SVAE, data: _Data, key: PRNGKeyArray, seed: int) -> Iterator[Step]:
+def _warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, seed: int) -> Iterator[Step]:
     """PCA, a short VAE, then q(theta) from its latents."""
     config = model.config
     frames = np.concatenate(data.train.sequences)
@@ -157,13 +70,13 @@ def _warm_up(model: SVAE, data: _Data, key: PRNGKeyArray, seed: int) -> Iterator
     model = _initialize.at_pca(model, frames[chosen])
     simple = eqx.tree_at(lambda m: (m.pgm, m.q), model, (_standard(config), ()), is_leaf=lambda n: n is None)
     state = _optimizer.init(simple, _optimizer.networks_optimizer(config))
-    sizes = _sizes(data)
-    stream = _batches(data, config)
+    totals = sizes(data)
+    stream = batches(data, config)
     for i in range(config.warmup_steps):
         started = time.monotonic()
         key, now = jax.random.split(key)
         piece = next(stream)
-        taken = _take_one(simple, state, piece, now, *sizes, value_and_grad)
+        taken = _take_one(simple, state, piece, now, *totals, value_and_grad)
         simple, state = taken.model, taken.state
         note = _failure(taken, i, len(data.table.first), config)
         _give_up(state.damping, i, note)
@@ -180,7 +93,7 @@ def _standard(config):
     return PGMS["vae"](config.latent_dim, 1, concentration=1.0, stickiness=0.0)
 
 
-def _latents(model: SVAE, data: _Data) -> list[np.ndarray]:
+def _latents(model: SVAE, data: Prepared) -> list[np.ndarray]:
     """Posterior means of the training frames, recording by recording."""
     train = _capped(data.train)
     longest = max(map(len, train.sequences))
@@ -244,20 +157,20 @@ def _take_all(models, states, piece, keys, num_data, frames, estimator) -> _Take
     return taken._replace(model=eqx.combine(taken.model, static))
 
 
-def _train(models: SVAE, data: _Data, key: PRNGKeyArray, estimator: Callable) -> Iterator[Step]:
+def _train(models: SVAE, data: Prepared, key: PRNGKeyArray, estimator: Callable) -> Iterator[Step]:
     config = models.config
     restarts = config.restarts
     optimizer = _optimizer.networks_optimizer(config)
     states = eqx.filter_vmap(lambda m: _optimizer.init(m, optimizer))(models)
-    sizes = _sizes(data)
-    stream = _batches(data, config)
+    totals = sizes(data)
+    stream = batches(data, config)
     measure = max(1, min(100, config.steps // 10))
     best, held = 0, np.full(restarts, np.nan)
     for i in range(config.steps):
         started = time.monotonic()
         key, now, key_held = jax.random.split(key, 3)
         piece = next(stream)
-        taken = _take_all(models, states, piece, jax.random.split(now, restarts), *sizes, estimator)
+        taken = _take_all(models, states, piece, jax.random.split(now, restarts), *totals, estimator)
         models, states = taken.model, taken.state
         measured = (i + 1) % measure == 0 or i + 1 == config.steps
         if measured:
@@ -269,7 +182,7 @@ def _train(models: SVAE, data: _Data, key: PRNGKeyArray, estimator: Callable) ->
         yield report._replace(held_out=float(held[best]) if measured else np.nan, note=note)
 
 
-def _held_out(models: SVAE, data: _Data, key: PRNGKeyArray, restarts: int, taken) -> np.ndarray:
+def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, restarts: int, taken) -> np.ndarray:
     """Held-out bound per frame of every restart; without held-out data, the training estimate."""
     if data.held is None:
         return np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
@@ -295,7 +208,7 @@ def _evaluate(model, y, mask, counted, key):
     return found.log_likelihood - found.kl
 
 
-def _report(i, models, model, taken, data: _Data, started, piece, phase) -> Step:
+def _report(i, models, model, taken, data: Prepared, started, piece, phase) -> Step:
     config = models.config
     usage = np.asarray(taken.bound.usage)
     bound = float(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
@@ -333,6 +246,3 @@ def _stack(models: list[SVAE]) -> SVAE:
 
 def _pick(tree: Any, index: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
-
-
-__all__ = ["FitError", "Step", "elbo", "fit", "held_out_bound"]

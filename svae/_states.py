@@ -15,6 +15,7 @@ FEATURE_WINDOW = 9  # frames, about a third of a second of video
 FEATURES = 12
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
+LONGEST = 500  # frames of a piece
 FLOOR = 0.01  # variance, in latents of unit variance, that a state keeps for sure
 
 
@@ -35,11 +36,17 @@ class _Frames(NamedTuple):
 def find_states(latents: list[np.ndarray], K: int, *, dynamic: bool, duration: float | None, seed: int) -> States:
     """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
     rng = np.random.default_rng(seed)
-    frames = _frames(latents, dynamic)
+    frames = _frames([piece for x in latents for piece in _pieces(x)], dynamic)
     features = action_features(latents) if dynamic else np.concatenate(latents)
     found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(STARTS)]
     best = max(found, key=lambda states: states.log_likelihood)
-    return best._replace(weights=[w[: len(x)] for w, x in zip(best.weights, latents, strict=True)])
+    weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
+    return best._replace(weights=np.split(weights, np.cumsum([len(x) for x in latents])[:-1]))
+
+
+def _pieces(x: np.ndarray) -> list[np.ndarray]:
+    """A sequence in pieces that run side by side: messages go from frame to frame in Python."""
+    return [x[first : first + LONGEST] for first in range(0, len(x), LONGEST)]
 
 
 def _frames(latents, dynamic) -> _Frames:

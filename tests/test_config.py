@@ -11,7 +11,8 @@ from svae import config
 from svae.config import CHECKS, MODELS, Config, ConfigError
 
 OTHER = {
-    "model": "gmm", "states": 12, "latent_dim": 3, "stickiness": 40.5, "target_duration": 12.5, "concentration": 1e-5, "network": "mlp",
+    "model": "gmm", "states": 12, "latent_dim": 3, "stickiness": 40.5, "target_duration": 12.5,
+    "concentration": 1e-5, "network": "mlp",
     "hidden": (50,), "precision": "full", "likelihood": "poisson", "variance": "network", "missing": True,
     "weights": "gaussian", "samples": 4, "batch_size": 7, "window": 200, "overlap": 0, "steps": 31,
     "natural_step": 1.0, "learning_rate": 1e-20, "warmup_steps": 0, "restarts": 4, "held_out": 0.0, "seed": 2**32 - 1,

@@ -53,14 +53,14 @@ def save_figure(figure, out: Path, name: str) -> None:
     """Write `out/name.png` (200 dpi) and `out/name.pdf`."""
     for ending, metadata in (("png", {}), ("pdf", {"CreationDate": None})):  # equal runs, equal files
         write = lambda file, e=ending, m=metadata: figure.savefig(file, format=e, dpi=200, metadata=m)  # noqa: E731
-        _atomically(out / f"{name}.{ending}", write)
+        write_atomically(out / f"{name}.{ending}", write)
 
 
 def save_numbers(numbers: dict[str, Any], out: Path) -> dict[str, Any]:
     """Write `out/numbers.json` and return what it holds: plain numbers, null where one is not finite."""
     plain = _plain(numbers)
     text = json.dumps(plain, indent=2, allow_nan=False) + "\n"
-    _atomically(out / "numbers.json", lambda file: file.write(text.encode()))
+    write_atomically(out / "numbers.json", lambda file: file.write(text.encode()))
     return plain
 
 
@@ -80,7 +80,7 @@ def _plain(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _atomically(path: Path, write: Callable) -> None:
+def write_atomically(path: Path, write: Callable) -> None:
     """A temporary file beside `path`, renamed when it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -93,7 +93,7 @@ def _write_segmentation(out: Path, data, found) -> None:
         for t, k in enumerate(labels):
             action = data.action_names[data.labels[b, t]]
             rows.writerow([b, t, f"{t / data.fps:.4f}", int(k), f"{marginals[t, k]:.4f}", action])
-    _figures._atomically(out / "segmentation.csv", lambda file: file.write(text.getvalue().encode()))
+    _figures.write_atomically(out / "segmentation.csv", lambda file: file.write(text.getvalue().encode()))
 
 
 def _draw(out: Path, data, model, found, history, numbers) -> None:
@@ -149,7 +149,8 @@ def _ethogram(axes, data, found, names, colours) -> None:
     axes.spines[:].set_visible(False)
     for k, name in enumerate(data.action_names):
         axes.plot([], [], "s", color=colours[k], label=name)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    title = "actions\n(a found state has the\ncolour of the action\nthat it meets most)"
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=title, title_fontsize=9)
 
 
 def _actions(data, found, names):

@@ -58,6 +58,7 @@ class Updated(NamedTuple):
     sqrt: Float[Array, "T D D"]  # L- G^-T, not triangular
     step: Float[Array, "T D"]  # filtered - predicted mean, before it is rounded away in their sum
     residual: Float[Array, "T D"]
+    whitened: Float[Array, "T D"]  # L-^-1 step
     logdet: Float[Array, "T"]
 
 
@@ -75,8 +76,9 @@ def update(predicted: Moments, J, h) -> Updated:
     G, G_inv = cholesky_and_inverse(eye_like(L) + mm(mT(L), mm(J, L)))
     L = mm(L, mT(G_inv))
     g = h - mv(J, m)
-    step = mv(L, mv(mT(L), g))
-    return Updated(m + step, L, step, g, logdet_tril(G))
+    pull = mv(mT(L), g)
+    step = mv(L, pull)
+    return Updated(m + step, L, step, g, mv(mT(G_inv), pull), logdet_tril(G))
 
 
 def predict(mean, sqrt, A, b, Q_sqrt) -> Moments:
@@ -90,13 +92,14 @@ def log_z(predicted: Moments, updated: Updated, J, h) -> Float[Array, "T"]:
     return jnp.sum(m * (h + updated.residual) + Lg * Lg, -1) / 2 - updated.logdet
 
 
-def kl(updated: Updated, shift, P, J) -> Float[Array, "T"]:
-    """E_q psi - log_z about the predicted mean, where nothing cancels; shift = smoothed - predicted mean, P smoothed.
+def kl(updated: Updated, shift, whiten, P, J) -> Float[Array, "T"]:
+    """E_q psi - log_z in deviations from the filtered mean, where nothing cancels, however far the potential lies.
 
-    kl_t = shift'(g - J shift / 2) - tr(J P) / 2 - g' P_filtered g / 2 + log |G|
+    With d = filtered - predicted mean, e = smoothed - filtered mean and P- = L- L-':
+    kl_t = (d / 2 + e)' P-^-1 d - e' J e / 2 - tr(J P) / 2 + log |G|
     """
-    g, Lg = updated.residual, mv(mT(updated.sqrt), updated.residual)
-    linear = jnp.sum(shift * (g - mv(J, shift) / 2) - Lg * Lg / 2, -1)
+    e = shift - updated.step
+    linear = jnp.sum(updated.whitened * (updated.whitened / 2 + mv(whiten, e)) - e * mv(J, e) / 2, -1)
     return linear - jnp.sum(J * P, (-1, -2)) / 2 + updated.logdet
 
 
@@ -148,7 +151,8 @@ def smoothed(chain, predicted: Moments, vectors, matrices) -> GaussianSmoothed:
     m_t = m_filtered + gain (m_t+1 - m-_t+1),  P_t = gain P_t+1 gain' + back back'
     """
     updated = each(update)(predicted, chain.J, chain.h)
-    gain, back = each(backward)(updated.sqrt[:-1], each(inv_tril)(predicted.sqrt)[1:], chain.A, chain.Q_sqrt)
+    whiten = each(inv_tril)(predicted.sqrt)
+    gain, back = each(backward)(updated.sqrt[:-1], whiten[1:], chain.A, chain.Q_sqrt)
     # The update here and the one inside the recursion differ by rounding: without their difference the two would not be
     # one chain (3 times the error on ill-conditioned noise). It has no tangent.
     defect = lax.stop_gradient(predicted.mean[1:] - mv(chain.A, updated.mean[:-1]) - chain.b)
@@ -157,9 +161,8 @@ def smoothed(chain, predicted: Moments, vectors, matrices) -> GaussianSmoothed:
     P = jnp.flip(matrices(jnp.flip(gain, 0), jnp.flip(ends, 0)), 0)
     shift = jnp.flip(vectors(jnp.flip(gain, 0), jnp.flip(steps, 0)), 0)
     increments = log_z(predicted, updated, chain.J, chain.h)
-    return GaussianSmoothed(
-        predicted.mean + shift, each(cholesky)(P), gain, back, increments, kl(updated, shift, P, chain.J)
-    )
+    divergence = kl(updated, shift, whiten, P, chain.J)
+    return GaussianSmoothed(predicted.mean + shift, each(cholesky)(P), gain, back, increments, divergence)
 
 
 def deviations(smoothed: GaussianSmoothed, noise, vectors) -> Float[Array, "T D"]:

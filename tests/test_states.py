@@ -1,0 +1,75 @@
+"""States of warm latents: messages against enumeration, the duration that was asked for, and actions that are found."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from svae import data
+from svae._states import _forward_backward, action_features, find_states, kmeans, smooth
+from svae.experiments._scores import adjusted_rand_index, bout_lengths, matched, purity
+
+
+def test_forward_backward_is_enumeration():
+    rng = np.random.default_rng(0)
+    K, T, cost = 3, 5, 1.7
+    node = rng.normal(size=(1, T, K))
+    real = np.array([[True, True, True, True, False]])
+    weights, total, switches = np.zeros((T, K)), 0.0, 0.0
+    for path in itertools.product(range(K), repeat=4):
+        moves = sum(a != b for a, b in itertools.pairwise(path))
+        p = np.exp(sum(node[0, t, k] for t, k in enumerate(path)) - moves * (cost + np.log(K - 1))) / K
+        total, switches = total + p, switches + p * moves
+        weights[np.arange(4), path] += p
+    found, found_switches, log_z = _forward_backward(node, real, cost)
+    np.testing.assert_allclose(found[0], weights / total, atol=1e-12)
+    np.testing.assert_allclose(found_switches, switches / total)
+    np.testing.assert_allclose(log_z, np.log(total))
+
+
+def test_rotations_are_told_apart_by_how_they_turn():
+    made = data.switching_rotations(seed=0)
+    x = made.y.astype(float) / made.y.std()
+    found = find_states([x[:1000], x[1000:]], len(made.A), dynamic=True, duration=100.0, seed=0)
+    assert adjusted_rand_index(made.labels, np.concatenate(found.weights).argmax(-1)) > 0.5
+
+
+def test_the_switch_cost_settles_where_bouts_last_as_long_as_asked():
+    poses = data.mouse(sequences=8, length=250, seed=1).poses.astype(float)
+    x = list(poses / poses.std((0, 1)))
+    found = {target: find_states(x, 6, dynamic=True, duration=target, seed=0) for target in (20.0, 40.0)}
+    lasted = {target: 2000 / (states.switches + 8) for target, states in found.items()}
+    assert lasted[20.0] == pytest.approx(20.0, rel=0.1)
+    assert lasted[20.0] < lasted[40.0]
+    assert found[20.0].switch_cost < found[40.0].switch_cost
+
+
+def test_weights_are_trimmed_to_each_sequence_and_sum_to_one():
+    rng = np.random.default_rng(0)
+    x = [rng.normal(size=(n, 2)) for n in (30, 12, 1)]
+    found = find_states(x, 2, dynamic=True, duration=None, seed=0)
+    assert [w.shape for w in found.weights] == [(30, 2), (12, 2), (1, 2)]
+    np.testing.assert_allclose(np.concatenate(found.weights).sum(-1), 1)
+
+
+def test_kmeans_finds_far_clusters_and_survives_too_many():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], 50)
+    x = 10.0 * np.eye(3)[truth] + rng.normal(size=(150, 3))
+    assert adjusted_rand_index(truth, kmeans(x, 3, rng)) == 1.0
+    assert set(kmeans(np.zeros((4, 2)), 6, rng)) <= set(range(6))
+
+
+def test_a_moving_average_of_a_constant_is_itself():
+    np.testing.assert_allclose(smooth(np.full((20, 3), 2.5)), 2.5)
+    assert np.isfinite(action_features([np.zeros((1, 2)), np.ones((9, 2))])).all()
+
+
+def test_scores_of_segmentations():
+    truth, found = np.array([0, 0, 1, 1, 2, 2]), np.array([2, 2, 0, 0, 1, 0])
+    sklearn = pytest.importorskip("sklearn.metrics")
+    assert adjusted_rand_index(truth, found) == pytest.approx(sklearn.adjusted_rand_score(truth, found))
+    assert adjusted_rand_index(truth, truth) == 1.0
+    assert purity(truth, found) == pytest.approx(5 / 6)
+    np.testing.assert_array_equal(matched(truth, found), [1, 2, 0])
+    np.testing.assert_array_equal(bout_lengths([truth, np.array([1, 1, 1])]), [2, 2, 2, 3])
