@@ -114,7 +114,7 @@ def _overview(data, model, found, names, numbers):
     seconds = 6.0
     frames = np.arange(0, int(seconds * data.fps), int(data.fps * seconds / 15))
     again = reconstruct(model, [data.y[0]]).frames[0]
-    figure = _figures.new_figure(11, 5.6)
+    figure = _figures.new_figure(11.0, 5.6)
     grid = figure.add_gridspec(4, 1, height_ratios=[1.1, 1.1, 0.55, 2.6])
     for row, (title, video) in enumerate((("video", data.y[0]), ("model", again))):
         axes = figure.add_subplot(grid[row])
@@ -157,7 +157,7 @@ def _actions(data, found, names):
     """For every state in use, frames of its longest bouts, one of every two."""
     labels = np.concatenate(found.labels)
     states = [k for k in np.argsort(-np.bincount(labels)) if np.mean(labels == k) > 0.01]
-    figure = _figures.new_figure(10, 0.75 * len(states) + 0.6)
+    figure = _figures.new_figure(10.0, 0.75 * len(states) + 0.6)
     for row, k in enumerate(states):
         b, start, length = _longest_bout(found.labels, k)
         frames = data.y[b, start : min(start + 28, start + length) : 2]
@@ -184,7 +184,7 @@ def _longest_bout(paths, k: int) -> tuple[int, int, int]:
 
 def _training(history):
     steps, bound, held, states = (np.array(column, float) for column in zip(*history, strict=True))
-    figure = _figures.new_figure(8, 3.2)
+    figure = _figures.new_figure(8.0, 3.2)
     left, right = figure.subplots(1, 2)
     seen = np.isfinite(bound)
     left.plot(steps[seen], bound[seen], color=_figures.BLUE, label="training batch")
