@@ -111,7 +111,7 @@ def _colours(count: int):
 
 def _overview(data, model, found, names, numbers):
     """Real frames, their reconstruction, and the ethogram against the truth, on one clock."""
-    seconds = 6.0
+    seconds = min(6.0, data.labels.shape[1] / data.fps)
     frames = np.arange(0, int(seconds * data.fps), int(data.fps * seconds / 15))
     again = reconstruct(model, [data.y[0]]).frames[0]
     figure = _figures.new_figure(11.0, 5.6)
