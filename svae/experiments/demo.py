@@ -156,7 +156,7 @@ def _ethogram(axes, data, found, names, colours) -> None:
 def _actions(data, found, names):
     """For every state in use, frames of its longest bouts, one of every two."""
     labels = np.concatenate(found.labels)
-    states = [k for k in np.argsort(-np.bincount(labels)) if np.mean(labels == k) > 0.01]
+    states = [int(k) for k in np.argsort(-np.bincount(labels)) if np.mean(labels == k) > 0.01]
     figure = _figures.new_figure(10.0, 0.75 * len(states) + 0.6)
     for row, k in enumerate(states):
         b, start, length = _longest_bout(found.labels, k)
