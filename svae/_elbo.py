@@ -73,7 +73,7 @@ def evidence(
 
 
 def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:
-    return SVAE(model.pgm, model.q, recognize, observe, model.scaling, model.config, model.shape)
+    return SVAE(model.pgm, model.q, recognize, observe, model.scaling, model.config, model.shape, model.preprocess)
 
 
 def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bound:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae.config import Config, ConfigError
-from svae.data import Standardize
+from svae.data import Preprocess, Standardize
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
 from svae.nets import GaussianWeights, make_observation, make_recognition
 from svae.pgm import PGMS, AbstractPGM
@@ -26,11 +26,22 @@ class SVAE(eqx.Module):
     observe: eqx.Module  # p(y | x, gamma), with q(gamma)
     scaling: Standardize  # the networks see (y - mean) / scale
     config: Config = eqx.field(static=True)
-    shape: tuple[int, ...] = eqx.field(static=True)
+    shape: tuple[int, ...] = eqx.field(static=True)  # of a frame, after preprocess
+    preprocess: Preprocess = eqx.field(static=True, default=Preprocess())  # what every raw frame goes through first
 
 
-def make(shape, config: Config | None = None, *, key: PRNGKeyArray | None = None, **options) -> SVAE:
-    """An SVAE for frames of `shape`, from a Config or from its options as keywords: make((30, 30), model="slds")."""
+def make(
+    shape,
+    config: Config | None = None,
+    *,
+    key: PRNGKeyArray | None = None,
+    preprocess: Preprocess | None = None,
+    **options,
+) -> SVAE:
+    """An SVAE for frames of `shape`, from a Config or from its options as keywords: make((30, 30), model="slds").
+
+    `shape` is that of a frame after `preprocess`; `svae.data.find_preprocess` finds one for recordings. None = none.
+    """
     if config is not None and options:
         raise ConfigError("give make either a config or options by name, not both")
     config = Config.make(options) if config is None else config
@@ -45,9 +56,9 @@ def make(shape, config: Config | None = None, *, key: PRNGKeyArray | None = None
     )
     scaling = Standardize(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(shape))
     recognize = _recognition(shape, config, key_recognize)
-    model = SVAE(
-        pgm, _spread(pgm.prior, key_q), recognize, _observation(shape, config, key_observe), scaling, config, shape
-    )
+    observe = _observation(shape, config, key_observe)
+    before = Preprocess() if preprocess is None else preprocess
+    model = SVAE(pgm, _spread(pgm.prior, key_q), recognize, observe, scaling, config, shape, before)
     return jax.tree.map(_strong, model)
 
 

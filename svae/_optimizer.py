@@ -76,7 +76,7 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     changes, networks_state = optimizer.update(ascent, state.networks, networks(model))
     changes = jax.tree.map(lambda c: state.damping * c, changes)
     recognize, observe = eqx.apply_updates((model.recognize, model.observe), changes)
-    candidate = SVAE(model.pgm, q, recognize, observe, model.scaling, model.config, model.shape)
+    candidate = SVAE(model.pgm, q, recognize, observe, model.scaling, model.config, model.shape, model.preprocess)
     good = all_finite(gradient) & all_finite((q, recognize, observe))
     damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
     keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o) if eqx.is_array(n) else n, new, old)  # noqa: E731

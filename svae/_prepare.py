@@ -9,24 +9,34 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from svae._model import SVAE
+from svae._model import DEFAULT_STATES, SVAE
 from svae.data import (
     Batch,
+    Moments,
     Recordings,
     Standardize,
     Windows,
     batch,
     check,
+    check_shapes,
+    entry_units,
     epoch_order,
+    global_units,
+    moments,
+    preprocessed,
     recordings,
+    settled,
     split,
-    standardize_entries,
-    standardize_globally,
     standardized,
     windows,
 )
 
 INDEPENDENT = ("vae", "gaussian", "gmm")  # models whose frames do not see each other
+
+
+NUMBERS = 2**25  # that a batch of whole recordings may hold, about; longer ones are cut into windows
+WINDOWED = 2**23  # that a batch of such windows may hold: enough for a step, and little beside the program itself
+SHORTEST = 100  # frames of such a window
 
 
 class FitError(RuntimeError):
@@ -44,6 +54,8 @@ class Prepared(NamedTuple):
 def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     """Checks, holds out, and standardises; the model comes back with its units."""
     data = recordings(data)
+    check_shapes(data)
+    data = settled(preprocessed(data, model.preprocess))
     notes = check(data)
     if data.sequences[0].shape[1:] != model.shape:
         raise FitError(
@@ -52,7 +64,8 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     config = model.config
     hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
     train, held = split(data, config.held_out, config.seed) if hold else (data, None)
-    scaling = _units(model, train)
+    found = moments(train)
+    scaling = _units(model, found)
     train = standardized(train, scaling)
     window, overlap = _window(config, train)
     if config.model in INDEPENDENT and window == 1:
@@ -61,29 +74,40 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     table = windows(train, window, overlap)
     units = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), scaling)
     model = eqx.tree_at(lambda m: m.scaling, model, units)
+    held_volume = 0.0 if held is None else _volume(moments(held), held.frames, scaling)
     held = None if held is None else standardized(held, scaling)
-    held_volume = 0.0 if held is None else _volume(held, scaling)
-    return model, Prepared(train, held, table, _volume(train, scaling), held_volume), notes
+    return model, Prepared(train, held, table, _volume(found, train.frames, scaling), held_volume), notes
 
 
-def _volume(data: Recordings, scaling: Standardize) -> float:
+def _volume(found: Moments, frames: int, scaling: Standardize) -> float:
     """sum log scale over the observed entries, per frame: what the density gains when entries are divided by scale."""
-    observed = sum(np.sum(~np.isnan(y), 0) for y in data.sequences)
-    return float(np.sum(observed * np.log(scaling.scale, dtype=float)) / data.frames)
+    return float(np.sum(found.count * np.log(scaling.scale, dtype=float).reshape(-1)) / frames)
 
 
-def _units(model: SVAE, train: Recordings) -> Standardize:
+def _units(model: SVAE, found: Moments) -> Standardize:
     """Images share one unit, columns have their own; counts and bits keep theirs."""
     if model.config.likelihood in ("bernoulli", "poisson"):
         return Standardize(np.zeros(()), np.ones(())).in_float32(model.shape)
-    found = standardize_globally(train) if len(model.shape) > 1 else standardize_entries(train)
-    return found.in_float32(model.shape)
+    units = global_units(found) if len(model.shape) > 1 else entry_units(found, model.shape)
+    return units.in_float32(model.shape)
 
 
 def _window(config, train: Recordings) -> tuple[int, int]:
+    """Frames of a window and around it: whole recordings, unless a batch of them would hold too many numbers."""
     if config.window is not None:
         return config.window, config.overlap
-    return (1, 0) if config.model in INDEPENDENT else (max(map(len, train.sequences)), 0)
+    if config.model in INDEPENDENT:
+        return 1, 0
+    longest, each = max(map(len, train.sequences)), _numbers_per_frame(config, train)
+    if longest * min(config.batch_size, len(train.sequences)) * each <= NUMBERS:
+        return longest, 0
+    return max(SHORTEST, WINDOWED // (each * config.batch_size)), max(1, config.overlap)
+
+
+def _numbers_per_frame(config, train):
+    """That inference and its gradient hold, about."""
+    K, D = config.states or DEFAULT_STATES, config.latent_dim
+    return 2 * int(np.prod(train.sequences[0].shape[1:])) + 2 * max(config.hidden, default=1) + 4 * K * D * (D + 1)
 
 
 def sizes(data: Prepared) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ PRECISIONS = ("diagonal", "full")
 LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "student_t")
 VARIANCES = ("fixed", "learned", "network")
 WEIGHTS = ("point", "gaussian")
+PREPROCESSING = ("auto", "none", "keypoints", "frames", "depth")
 
 
 class ConfigError(ValueError):
@@ -24,12 +25,15 @@ class ConfigError(ValueError):
 class Config:
     """What `make` builds and how `fit` fits it; checked on construction, hashable."""
 
+    # the data
+    preprocess: str = "auto"  # what raw frames go through: found from their shape, or named
+    size: int | None = None  # pixels of the longer side of resized images; None = 32 for those above 64
     # the latent graphical model
     model: str = "slds"
     states: int | None = None  # an upper bound on K; None = the latent model's own default
     latent_dim: int = 8
     stickiness: float = 0.0  # extra prior counts on staying in a state
-    target_duration: float | None = None  # mean frames of a bout; sets the stickiness when the fit begins
+    target_duration: float | None = None  # mean frames of a bout; sets the stickiness, and the fit follows it
     concentration: float = 1.0  # total of the Dirichlet's prior counts, shared out over the states
     # the networks
     network: str = "residual"
@@ -42,9 +46,10 @@ class Config:
     # the fit
     samples: int = 1
     batch_size: int = 32
-    window: int | None = None  # frames that count in one window; None = whole recordings
+    window: int | None = None  # frames that count in one window; None = whole recordings where memory allows
     overlap: int = 10  # further frames on each side of a window, for inference only
     steps: int = 1000
+    patience: int | None = None  # held-out measurements without improvement before an early stop; None = never stop
     natural_step: float = 0.1  # ρ
     learning_rate: float = 1e-3
     warmup_steps: int = 100
@@ -78,8 +83,10 @@ class Config:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
 
     def to_toml(self) -> str:
-        """One `name = value` line per option; an option that is None is left out, as TOML has no null."""
-        return "".join(f"{name} = {_toml(v)}\n" for name, v in self.to_dict().items() if v is not None)
+        """One `name = value` line per option; TOML has no null, so an option that is None is a comment."""
+        return "".join(
+            f"# {name} = none\n" if v is None else f"{name} = {_toml(v)}\n" for name, v in self.to_dict().items()
+        )
 
 
 def _toml(value):
@@ -149,6 +156,8 @@ def _widths(name, value):
 _positive = _number(lambda v: v > 0, "above 0")
 
 CHECKS = {
+    "preprocess": _one_of(PREPROCESSING),
+    "size": _optional(_integer(1)),
     "model": _one_of(MODELS),
     "states": _optional(_integer(1)),
     "latent_dim": _integer(1),
@@ -167,6 +176,7 @@ CHECKS = {
     "window": _optional(_integer(1)),
     "overlap": _integer(0),
     "steps": _integer(0),
+    "patience": _optional(_integer(1)),
     "natural_step": _number(lambda v: 0 < v <= 1, "above 0 and at most 1"),
     "learning_rate": _positive,
     "warmup_steps": _integer(0),

@@ -11,10 +11,11 @@ from svae import config
 from svae.config import CHECKS, MODELS, Config, ConfigError
 
 OTHER = {
+    "preprocess": "depth", "size": 24,
     "model": "gmm", "states": 12, "latent_dim": 3, "stickiness": 40.5, "target_duration": 12.5,
     "concentration": 1e-5, "network": "mlp",
     "hidden": (50,), "precision": "full", "likelihood": "poisson", "variance": "network", "missing": True,
-    "weights": "gaussian", "samples": 4, "batch_size": 7, "window": 200, "overlap": 0, "steps": 31,
+    "weights": "gaussian", "samples": 4, "batch_size": 7, "window": 200, "overlap": 0, "steps": 31, "patience": 3,
     "natural_step": 1.0, "learning_rate": 1e-20, "warmup_steps": 0, "restarts": 4, "held_out": 0.0, "seed": 2**32 - 1,
 }  # fmt: skip
 
@@ -25,7 +26,7 @@ BAD = [
     ("natural_step", float("nan")), ("learning_rate", float("inf")), ("learning_rate", "fast"), ("held_out", 1.0),
     ("held_out", -0.1), ("overlap", -1), ("seed", -1), ("seed", 2**32), ("restarts", 0), ("concentration", 0),
     ("stickiness", -1), ("target_duration", 1.0),
-    ("steps", [3]), ("window", {"frames": 3}), ("samples", 0), ("batch_size", 0),
+    ("steps", [3]), ("window", {"frames": 3}), ("samples", 0), ("patience", 0), ("batch_size", 0),
 ]  # fmt: skip
 
 

@@ -11,14 +11,24 @@ from jaxtyping import Bool, Float, Int, PRNGKeyArray
 from svae import expfam
 from svae._model import SVAE
 from svae.config import ConfigError
-from svae.data import DataError, Recordings, check_form, recordings, standardized
+from svae.data import (
+    DataError,
+    Recordings,
+    blocks,
+    check_form,
+    check_shapes,
+    preprocessed,
+    recordings,
+    settled,
+    standardized,
+)
 
 NUMBERS = 2**24  # that one batch may hold
 FARTHEST = 1e9  # scales from the mean of the fitted data; squares of more would leave float32
 
 
 class Asked(NamedTuple):
-    """Recordings as they came, and in model units."""
+    """Recordings after the model's preprocessing, and in model units."""
 
     raw: Recordings
     scaled: Recordings
@@ -35,23 +45,27 @@ class Padded(NamedTuple):
 def prepare(model: SVAE, data: Any) -> Asked:
     """Checks raw data against the model and brings them to its units."""
     raw = recordings(data)
+    check_shapes(raw)
+    raw = settled(preprocessed(raw, model.preprocess))
     check_form(raw)
     if raw.sequences[0].shape[1:] != model.shape:
         raise DataError(f"The model is for frames of shape {model.shape}, the data have {raw.sequences[0].shape[1:]}.")
     scaled = standardized(raw, model.scaling)
     for name, z in zip(raw.names, scaled.sequences, strict=True):
-        _check_near(name, z.reshape(len(z), -1))
+        _check_near(name, z)
     return Asked(raw, scaled)
 
 
 def _check_near(name, z):
-    far = np.abs(z) > FARTHEST
-    if far.any():
-        frame, column = np.argwhere(far)[0]
-        raise DataError(
-            f"{name} in column {column} at frame {frame} is {abs(z[frame, column]):.0e} standard deviations away from "
-            "the data that the model was fitted to; check its unit."
-        )
+    for first, frames in blocks(z):
+        rows = frames.reshape(len(frames), -1)
+        far = np.abs(rows) > FARTHEST
+        if far.any():
+            frame, column = np.argwhere(far)[0]
+            raise DataError(
+                f"{name} in column {column} at frame {first + frame} is {abs(rows[frame, column]):.0e} standard "
+                "deviations away from the data that the model was fitted to; check its unit."
+            )
 
 
 def at_least_one(name: str, value: int) -> int:
@@ -81,7 +95,7 @@ def _pad(data, rows, size, L):
     y = np.zeros((size, L, *data.sequences[0].shape[1:]), np.float32)
     T = np.array([len(data.sequences[row]) for row in np.resize(rows, size)])
     for out, row in zip(y, np.resize(rows, size), strict=True):
-        out[: len(data.sequences[row])] = data.sequences[row]
+        out[: len(data.sequences[row])] = data.sequences[row][:]
     return Padded(rows, y, np.arange(L)[None] < T[:, None])
 
 

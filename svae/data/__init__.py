@@ -1,7 +1,22 @@
-"""Recordings, windows of them, and synthetic data with their truth. Numpy only."""
+"""Recordings from any file or array, windows of them, and synthetic data with their truth. Numpy only."""
 
-from .checks import Standardize, check, check_form, standardize_entries, standardize_globally, standardized
+from .checks import (
+    Standardize,
+    check,
+    check_form,
+    check_shapes,
+    entry_units,
+    global_units,
+    standardize_entries,
+    standardize_globally,
+    standardized,
+)
+from .load import load
+from .moments import Moments, moments
 from .mouse import Mouse, mouse
+from .preprocess import Preprocess, preprocessed
+from .preprocess import find as find_preprocess
+from .recordings import DataError, Recordings, recordings, safe_names, seconds, take
 from .synthetic import (
     Dots,
     Pinwheel,
@@ -12,33 +27,53 @@ from .synthetic import (
     switching_rotations,
     two_speed_dots,
 )
-from .windows import Batch, DataError, Recordings, Split, Windows, batch, epoch_order, recordings, split, windows
+from .timescale import bout_frames
+from .views import View, blocks, cut, sample_frames, settled
+from .windows import Batch, Split, Windows, batch, epoch_order, split, windows
 
 __all__ = [
     "Batch",
     "DataError",
     "Dots",
+    "Moments",
     "Mouse",
     "Pinwheel",
+    "Preprocess",
     "Recordings",
     "Rotations",
     "Split",
     "Standardize",
     "TwoSpeedDots",
+    "View",
     "Windows",
     "batch",
+    "blocks",
+    "bout_frames",
     "check",
     "check_form",
+    "check_shapes",
+    "cut",
     "dots",
+    "entry_units",
     "epoch_order",
+    "find_preprocess",
+    "global_units",
+    "load",
+    "moments",
     "mouse",
     "pinwheel",
+    "preprocessed",
     "recordings",
+    "safe_names",
+    "sample_frames",
+    "seconds",
+    "settled",
     "split",
     "standardize_entries",
     "standardize_globally",
     "standardized",
     "switching_rotations",
+    "take",
     "two_speed_dots",
     "windows",
 ]

@@ -1,32 +1,58 @@
 """What can be wrong with data, said in one sentence, and the standardisation that makes the rest well scaled."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from .windows import DataError, Recordings
+from .moments import Moments, block_moments, merged, moments
+from .recordings import DataError, Recordings
+from .views import Mapped, blocks
 
 FLOAT32_STEP = 6e-8  # relative rounding of float32
 LARGEST = 1e30  # a value whose scale float32 holds with room to spare; so is its inverse
 
 
+class _Seen(NamedTuple):
+    """What one pass over a recording finds."""
+
+    moments: Moments
+    least: float
+    greatest: float
+
+
 def check(data: Recordings) -> list[str]:
     """Raise DataError for data that no model can use; return warnings, one sentence each, for odd data."""
-    check_form(data)
-    rows = _rows(data)
-    if np.nanmax(rows) == np.nanmin(rows):
-        raise DataError(f"Every value of {data.names[0]} and the rest is {np.nanmin(rows):g}; check their source.")
-    return _warnings(rows)
+    seen = _examine(data)
+    least = min(s.least for s in seen)
+    if least == max(s.greatest for s in seen):
+        raise DataError(f"Every value of {data.names[0]} and the rest is {least:g}; check their source.")
+    return _warnings(functools.reduce(merged, (s.moments for s in seen)))
 
 
 def check_form(data: Recordings) -> None:
     """Raise DataError for data that even a fitted model cannot be asked about; constant data it can."""
+    _examine(data)
+
+
+def check_shapes(data: Recordings) -> None:
+    """Raise DataError for recordings that no values could save: no numbers, no frames, or frames that differ."""
     if not data.sequences:
         raise DataError("There are no recordings; give at least one array of shape (frames, ...).")
     for name, y in zip(data.names, data.sequences, strict=True):
         _check_form(name, y)
-        _check_values(name, y)
     _check_alike(data)
+
+
+def _examine(data):
+    if not data.sequences:
+        raise DataError("There are no recordings; give at least one array of shape (frames, ...).")
+    seen = []
+    for name, y in zip(data.names, data.sequences, strict=True):
+        _check_form(name, y)
+        seen.append(_examine_values(name, y))
+    _check_alike(data)
+    return seen
 
 
 def _check_form(name, y):
@@ -42,18 +68,36 @@ def _check_form(name, y):
         raise DataError(f"{name} has shape {y.shape}, that is no columns; give at least one.")
 
 
-def _check_values(name, y):
-    flat = y.reshape(len(y), -1)
+def _examine_values(name, y) -> _Seen:
+    """Raise at the first infinity; then for a recording without any value, or of a scale beyond float32."""
+    found, least, greatest = None, np.inf, -np.inf
+    for first, frames in blocks(y):
+        _check_finite(name, first, frames)
+        least = float(np.fmin(least, np.fmin.reduce(frames, axis=None)))
+        greatest = float(np.fmax(greatest, np.fmax.reduce(frames, axis=None)))
+        if max(-least, greatest) > LARGEST:
+            raise _beyond_float32(name, max(-least, greatest))
+        here = block_moments(frames)
+        found = here if found is None else merged(found, here)
+    if not found.count.any():
+        raise DataError(f"{name} has no finite value in any of its {len(y)} frames; leave it out.")
+    largest = max(abs(least), abs(greatest))
+    if 0 < largest < 1 / LARGEST:
+        raise _beyond_float32(name, largest)
+    return _Seen(found, least, greatest)
+
+
+def _beyond_float32(name, largest):
+    return DataError(f"{name} holds values of up to {largest:.1e}, which float32 cannot square; change its unit.")
+
+
+def _check_finite(name, first, frames):
+    flat = frames.reshape(len(frames), -1)
     if np.isinf(flat).any():
         frame, column = np.argwhere(np.isinf(flat))[0]
         raise DataError(
-            f"{name} is infinite in column {column} at frame {frame}; replace it by NaN (missing) or clip it."
+            f"{name} is infinite in column {column} at frame {first + frame}; replace it by NaN (missing) or clip it."
         )
-    if not np.isfinite(flat).any():
-        raise DataError(f"{name} has no finite value in any of its {len(y)} frames; leave it out.")
-    largest = np.nanmax(np.abs(flat.astype(np.float64)))
-    if largest > LARGEST or 0 < largest < 1 / LARGEST:
-        raise DataError(f"{name} holds values of up to {largest:.1e}, which float32 cannot square; change its unit.")
 
 
 def _check_alike(data):
@@ -65,19 +109,14 @@ def _check_alike(data):
             )
 
 
-def _rows(data):
-    """All frames as float64 rows (N, P)."""
-    return np.concatenate([y.reshape(len(y), -1) for y in data.sequences]).astype(np.float64)
-
-
-def _warnings(rows):
-    mean, sd = _moments(rows, 0)
+def _warnings(found: Moments):
+    mean, sd, unseen = found.mean, found.sd(), found.count == 0
     constant = sd == 0
     offset = ~constant & (np.abs(mean) * FLOAT32_STEP > 0.05 * sd)
     size = np.where(constant, 1.0, np.maximum(sd, np.abs(mean)))
     return [
-        *_say(np.isnan(rows).all(0), "never observed; drop it"),
-        *_say(constant & ~np.isnan(rows).all(0), "constant; it carries no information, drop it if that is a surprise"),
+        *_say(unseen, "never observed; drop it"),
+        *_say(constant & ~unseen, "constant; it carries no information, drop it if that is a surprise"),
         *_say(offset, "so far from 0 for its spread that float32 would lose it; standardise in float64 first"),
         *_say((size > 1e6) | (size < 1e-6), "of extreme scale; standardise it or change its unit"),
     ]
@@ -90,15 +129,6 @@ def _say(columns, what):
         return []
     named = ", ".join(map(str, found[:5])) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
     return [f"Column {named} is {what}." if len(found) == 1 else f"Each of columns {named} is {what}."]
-
-
-def _moments(rows, axis):
-    """Mean and sd over the finite entries, in two passes; sd 0 where it varies by rounding only or is unseen."""
-    seen = np.isfinite(rows)
-    count = np.maximum(seen.sum(axis), 1)
-    mean = np.where(seen, rows, 0).sum(axis) / count
-    sd = np.sqrt((np.where(seen, rows - mean, 0) ** 2).sum(axis) / count)
-    return mean, np.where(sd <= np.maximum(1e-14 * np.abs(mean), 1 / LARGEST), 0.0, sd)
 
 
 class Standardize(NamedTuple):
@@ -130,17 +160,31 @@ class Standardize(NamedTuple):
 
 def standardize_entries(data: Recordings) -> Standardize:
     """A mean and a scale for every entry of a frame: for columns of different units. Constant entries get scale 1."""
-    mean, sd = _moments(_rows(data), 0)
-    event = data.sequences[0].shape[1:]
-    return Standardize(mean.reshape(event), np.where(sd > 0, sd, 1.0).reshape(event))
+    return entry_units(moments(data), data.sequences[0].shape[1:])
 
 
 def standardize_globally(data: Recordings) -> Standardize:
     """One mean and one scale for all entries: for images, whose pixels share a unit."""
-    mean, sd = _moments(_rows(data).reshape(-1), None)
-    return Standardize(np.asarray(mean), np.where(sd > 0, sd, 1.0))
+    return global_units(moments(data))
+
+
+def entry_units(found: Moments, event: tuple[int, ...]) -> Standardize:
+    """As `standardize_entries`, from moments."""
+    sd = found.sd()
+    return Standardize(found.mean.reshape(event), np.where(sd > 0, sd, 1.0).reshape(event))
+
+
+def global_units(found: Moments) -> Standardize:
+    """As `standardize_globally`, from moments."""
+    pooled = found.pooled()
+    sd = pooled.sd()[0]
+    return Standardize(np.asarray(pooled.mean[0]), np.where(sd > 0, sd, 1.0))
 
 
 def standardized(data: Recordings, by: Standardize) -> Recordings:
-    """All recordings in float32 and unit scale."""
-    return data._replace(sequences=tuple(by.apply(y) for y in data.sequences))
+    """All recordings in float32 and unit scale; views stay views."""
+    return data._replace(sequences=tuple(_standardized(y, by) for y in data.sequences))
+
+
+def _standardized(y, by):
+    return by.apply(y) if isinstance(y, np.ndarray) else Mapped(y, by.apply, y.shape[1:])

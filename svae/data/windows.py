@@ -1,27 +1,12 @@
-"""Named recordings, and windows of them: every frame counts in exactly one window and may serve others as context."""
+"""Windows of recordings: every frame counts in exactly one window and may serve others as context."""
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-
-class DataError(ValueError):
-    """Data that no model can use; the message names the place and the remedy."""
-
-
-class Recordings(NamedTuple):
-    """sequences: float arrays (T_i, *event), NaN = missing; names: one each; fps: frames per second, or None."""
-
-    sequences: tuple[np.ndarray, ...]
-    names: tuple[str, ...]
-    fps: float | None = None
-
-    @property
-    def frames(self) -> int:
-        """Frames of all recordings together."""
-        return sum(map(len, self.sequences))
+from .recordings import DataError, Recordings, take
+from .views import cut
 
 
 class Windows(NamedTuple):
@@ -49,24 +34,6 @@ class Split(NamedTuple):
 
     train: Recordings
     test: Recordings
-
-
-def recordings(data, *, fps: float | None = None) -> Recordings:
-    """From one array (T, *event), a list of such, or a dict by name; small types become float32, others float64."""
-    if isinstance(data, Recordings):
-        return data
-    if isinstance(data, Mapping):
-        return Recordings(tuple(map(_floating, data.values())), tuple(map(str, data)), fps)
-    arrays = data if isinstance(data, Sequence) else [data]
-    return Recordings(tuple(map(_floating, arrays)), tuple(f"recording {i}" for i in range(len(arrays))), fps)
-
-
-def _floating(array):
-    """An offset of 1e8 would not survive float32 before it is standardised; what is no number is left to `check`."""
-    array = np.asarray(array)
-    if array.dtype.kind not in "biuf" or array.dtype in (np.float32, np.float64):
-        return array
-    return array.astype(np.float64 if array.dtype.itemsize > 2 else np.float32)
 
 
 def windows(data: Recordings, length: int, overlap: int) -> Windows:
@@ -115,11 +82,7 @@ def split(data: Recordings, fraction: float, seed: int) -> Split:
 def _split_whole(data, fraction, seed):
     B = len(data.sequences)
     held = np.random.default_rng(seed).permutation(B)[: min(max(1, round(fraction * B)), B - 1)]
-    return Split(_take(data, sorted(set(range(B)) - set(held.tolist()))), _take(data, sorted(held.tolist())))
-
-
-def _take(data, chosen):
-    return Recordings(tuple(data.sequences[i] for i in chosen), tuple(data.names[i] for i in chosen), data.fps)
+    return Split(take(data, sorted(set(range(B)) - set(held.tolist()))), take(data, sorted(held.tolist())))
 
 
 def _split_ends(data, fraction):
@@ -127,6 +90,13 @@ def _split_ends(data, fraction):
         if len(y) < 2:
             raise DataError(f"{name} has {len(y)} frame, too few to hold out its end; give 2 frames or 3 recordings.")
     cuts = [min(max(1, round((1 - fraction) * len(y))), len(y) - 1) for y in data.sequences]
-    train = tuple(y[:cut] for y, cut in zip(data.sequences, cuts, strict=True))
-    test = tuple(y[cut:] for y, cut in zip(data.sequences, cuts, strict=True))
-    return Split(data._replace(sequences=train), data._replace(sequences=test))
+    return Split(_ends(data, [0] * len(cuts), cuts), _ends(data, cuts, list(map(len, data.sequences))))
+
+
+def _ends(data, first, last):
+    """Frames [first_i, last_i) of each recording, and their times."""
+    bounds = list(zip(first, last, strict=True))
+    times = tuple(None if t is None else t[a:b] for t, (a, b) in zip(data.times, bounds, strict=False))
+    return data._replace(
+        sequences=tuple(cut(y, a, b) for y, (a, b) in zip(data.sequences, bounds, strict=True)), times=times
+    )

@@ -1,0 +1,116 @@
+"""Keypoints in the frame of the body: moved and turned, frame by frame, onto a reference posture.
+
+The reference is found without names: squared distances between points do not depend on where the animal is or looks,
+and classical scaling of their medians gives the posture up to rotation and reflection. Its long axis becomes x. The
+rotation of a frame is the best one for the points that are seen in it, so missing points do not shift the rest.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+FRONT = ("nose", "snout", "head", "mouth", "muzzle", "eye", "ear", "beak", "proboscis", "neck")
+BACK = ("tail", "abdomen", "hip", "rump", "hind", "rear", "back paw", "anus")
+STILL = 0.05  # of the largest movement of any point; a point that moves less belongs to the room, not the animal
+
+
+def moving_points(frames: Float[np.ndarray, "T P d"]) -> Int[np.ndarray, " kept"]:
+    """Points that move with the animal: corners of an arena, tracked too, are left out."""
+    low, high = np.nanpercentile(_enough(frames[..., :2]), [16, 84], axis=0)
+    spread = np.nan_to_num(np.linalg.norm(high - low, axis=-1))
+    kept = np.flatnonzero(spread > STILL * spread.max())
+    return kept if len(kept) >= 2 else np.arange(frames.shape[1])
+
+
+def _enough(xy):
+    """Columns without any value get one, so that no percentile is asked of nothing."""
+    return np.where(np.isnan(xy).all(0), 0.0, xy)
+
+
+def posture(frames: Float[np.ndarray, "T P d"], names: tuple[str, ...]) -> Float[np.ndarray, "P d"]:
+    """The reference: x along the body towards its head, y to one side, and the median height of each point."""
+    xy = frames[..., :2].astype(np.float64)
+    flat = _scaled(_median_distances(xy))
+    mirrored = flat * [1, -1]
+    flat = min((flat, mirrored), key=lambda body: _misfit(xy, body))
+    flat = _towards_head(flat, xy, names)
+    if frames.shape[-1] == 2:
+        return flat
+    return np.concatenate([flat, np.nanmedian(_enough(frames[..., 2:]), 0)], 1)
+
+
+def _median_distances(xy):
+    """Medians over time of |y_p - y_q|²; pairs that are never seen together get the median of the rest."""
+    P = xy.shape[1]
+    squared = np.full((P, P), np.nan)
+    for p in range(P):
+        between = np.sum((xy - xy[:, p : p + 1]) ** 2, -1)
+        together = ~np.isnan(between).all(0)
+        squared[p, together] = np.nanmedian(between[:, together], 0)
+    np.fill_diagonal(squared, 0)
+    known = squared[np.isfinite(squared) & (squared > 0)]
+    return np.where(np.isnan(squared), np.median(known) if known.size else 0.0, squared)
+
+
+def _scaled(squared):
+    """Classical multidimensional scaling to the plane, longest axis first."""
+    centred = squared - squared.mean(0)
+    values, vectors = np.linalg.eigh(-0.5 * (centred - centred.mean(1, keepdims=True)))
+    plane = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0))
+    return plane[:, ::-1]
+
+
+def _misfit(xy, body):
+    return np.nanmean((aligned(xy, body) - body) ** 2)
+
+
+def _towards_head(body, xy, names):
+    """Turned so that x points to the front: by names where they tell, else forwards is where the body moves."""
+    front, back = _named(body, names, FRONT, BACK), _named(body, names, BACK, ())
+    if front is not None or back is not None:
+        centre = body.mean(0)
+        x, y = (centre if front is None else front) - (centre if back is None else back)
+        length = np.hypot(x, y)
+        return body @ (np.array([[x, -y], [y, x]]) / length) if length > 0 else body
+    cos, sin = rotation(xy, body)
+    with np.errstate(invalid="ignore"):
+        step = np.diff(_mean_seen(xy, np.isfinite(xy).all(-1)), axis=0)
+    forwards = np.nansum(cos[:-1] * step[:, 0] - sin[:-1] * step[:, 1])
+    return body if forwards >= 0 else -body
+
+
+def _named(body, names, words, but):
+    """Mean place of the points whose names hold one of the words and none of `but` ("rear" has an "ear"), or None."""
+    plain = [name.lower().replace("_", " ") for name in names]
+    which = [any(w in name for w in words) and not any(w in name for w in but) for name in plain]
+    return body[which].mean(0) if len(names) == len(body) and any(which) else None
+
+
+def _mean_seen(xy, seen):
+    """Mean over the points that are seen (T, 2); 0 where none is."""
+    return np.where(seen[..., None], xy, 0).sum(1) / np.maximum(seen.sum(1), 1)[:, None]
+
+
+def rotation(xy: np.ndarray, body: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cosine and sine of the turn that brings each frame (P, 2) closest to the body, in least squares."""
+    seen = np.isfinite(xy).all(-1)
+    here = np.where(seen[..., None], xy - _mean_seen(xy, seen)[:, None], 0)
+    there = body - _mean_seen(np.broadcast_to(body, xy.shape), seen)[:, None]
+    along = np.sum(here * there, (1, 2))
+    across = np.sum(here[..., 0] * there[..., 1] - here[..., 1] * there[..., 0], 1)
+    length = np.hypot(along, across)
+    safe = np.where(length > 0, length, 1.0)
+    return np.where(length > 0, along / safe, 1.0), across / safe
+
+
+def aligned(frames: np.ndarray, body: np.ndarray) -> np.ndarray:
+    """(T, P, 2 or 3) in the frame of the body; a frame in which fewer than 2 points are seen is missing."""
+    seen = np.isfinite(frames).all(-1)
+    xy = np.where(seen[..., None], frames[..., :2], np.nan).astype(np.float64)
+    flat = body[:, :2]
+    cos, sin = (a[:, None] for a in rotation(xy, flat))
+    x, y = np.moveaxis(xy - _mean_seen(xy, seen)[:, None], -1, 0)
+    turned = np.stack([cos * x - sin * y, sin * x + cos * y], -1)
+    turned = turned + _mean_seen(np.broadcast_to(flat, xy.shape), seen)[:, None]
+    height = np.where(seen[..., None], frames[..., 2:] - body[:, 2:].mean(0), np.nan)
+    both = np.concatenate([turned, height], -1)
+    return np.where((seen.sum(1) >= 2)[:, None, None], both, np.nan)

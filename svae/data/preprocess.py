@@ -1,0 +1,153 @@
+"""What raw frames go through before a model sees them; found once when it is fitted, then part of the model.
+
+| kind      | frames                  | becomes                                                              |
+|-----------|-------------------------|----------------------------------------------------------------------|
+| none      | any                     | themselves                                                           |
+| keypoints | (P, 2) or (P, 3)        | centred on the body and turned to its heading, still points in a room |
+|           |                         | left out                                                             |
+| frames    | (H, W) or (H, W, C)     | grey, resized                                                        |
+| depth     | (H, W)                  | clipped to percentiles, resized                                      |
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import images, keypoints
+from .recordings import DataError, Recordings
+from .views import Mapped, cut
+
+KINDS = ("none", "keypoints", "frames", "depth")
+LARGE = 64  # pixels; longer sides are resized unless told otherwise
+SIZE = 32  # pixels of the longer side after that
+PERCENTILES = (0.5, 99.5)  # of depth
+RUNS, RUN = 40, 100  # stretches of frames, and frames in each, on which it is found
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """A map of frames (T, *event) to frames (T, *event after), one frame at a time."""
+
+    kind: str = "none"
+    keep: tuple[int, ...] = ()  # keypoints: which points stay
+    body: tuple[tuple[float, ...], ...] = ()  # keypoints: the reference posture of those points
+    size: tuple[int, int] | None = None  # frames, depth: (H, W) after
+    low: float | None = None  # depth: values are clipped to [low, high]
+    high: float | None = None
+
+    def shape(self, event: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of a frame afterwards; DataError for frames that it is not made for."""
+        if self.kind == "none":
+            return tuple(event)
+        if self.kind == "keypoints":
+            return self._points(event)
+        if len(event) not in (2, 3) or (len(event) == 3 and event[2] not in (1, 3, 4)):
+            raise DataError(f"Preprocessing of {self.kind} needs images (H, W) or (H, W, C), not frames of {event}.")
+        return self.size
+
+    def _points(self, event):
+        if len(event) != 2 or event[1] != len(self.body[0]) or event[0] <= max(self.keep):
+            raise DataError(
+                f"The model's keypoints are {max(self.keep) + 1} points in {len(self.body[0])} dimensions at least, "
+                f"the data have frames of {event}."
+            )
+        return len(self.keep), event[1]
+
+    def apply(self, frames: np.ndarray) -> np.ndarray:
+        """(T, *event) to (T, *event after); NaN stays missing, and an infinite value stays for `check` to find."""
+        if self.kind == "none":
+            return frames
+        if self.kind == "keypoints":
+            points = frames[:, list(self.keep)]
+            turned = keypoints.aligned(points, np.array(self.body))
+            return np.where(np.isinf(points), points, turned).astype(np.float32)
+        pixels = images.gray(frames)
+        if self.kind == "depth":
+            pixels = np.clip(pixels, self.low, self.high)
+        if np.isinf(pixels).any():
+            raise DataError("A frame holds infinite pixels; replace them by NaN (missing) or clip them.")
+        return images.resize(pixels, self.size).astype(np.float32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON knows."""
+        lists = {"keep": list(self.keep), "body": [list(point) for point in self.body]}
+        return dataclasses.asdict(self) | lists | {"size": None if self.size is None else list(self.size)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Preprocess":
+        """What `to_dict` gave; anything else is a ValueError."""
+        try:
+            made = cls(
+                str(values["kind"]),
+                tuple(int(i) for i in values["keep"]),
+                tuple(tuple(float(x) for x in point) for point in values["body"]),
+                None if values["size"] is None else tuple(int(n) for n in values["size"]),
+                None if values["low"] is None else float(values["low"]),
+                None if values["high"] is None else float(values["high"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no preprocessing is described by {values!r}") from error
+        if made.kind not in KINDS or made.to_dict() != values:
+            raise ValueError(f"no preprocessing is described by {values!r}")
+        return made
+
+
+def preprocessed(data: Recordings, by: Preprocess) -> Recordings:
+    """All recordings as the model sees them, before units; nothing is read."""
+    if by.kind == "none":
+        return data
+    event = by.shape(tuple(data.sequences[0].shape[1:]))
+    return data._replace(sequences=tuple(Mapped(y, by.apply, event) for y in data.sequences))
+
+
+def find(data: Recordings, config: Any) -> Preprocess:
+    """The preprocessing for these recordings that `config.preprocess` and `config.size` ask for."""
+    event = tuple(data.sequences[0].shape[1:])
+    kind = config.preprocess if config.preprocess != "auto" else _guess(data.sequences[0], event, config.size)
+    if kind == "none":
+        return Preprocess()
+    if kind == "keypoints":
+        return _find_keypoints(data, event)
+    if len(event) not in (2, 3) or (len(event) == 3 and event[2] not in (1, 3, 4)):
+        raise DataError(f'preprocess = "{kind}" needs images (H, W) or (H, W, C), the data have frames of {event}.')
+    size = images.shrunk(*event[:2], config.size or min(SIZE, max(event[:2])))
+    if kind == "frames":
+        return Preprocess("frames", size=size)
+    low, high = np.nanpercentile(_pixels(data), PERCENTILES)
+    return Preprocess("depth", size=size, low=float(low), high=float(max(high, low)))
+
+
+def _guess(y, event, size):
+    """Keypoints are (P >= 3, 2 or 3); images are resized when they are large or a size is asked for."""
+    if len(event) == 2 and event[0] >= 3 and event[1] in (2, 3):
+        return "keypoints"
+    image = (len(event) == 2 or (len(event) == 3 and event[2] in (1, 3, 4))) and min(event[:2]) >= 8
+    if image and (size is not None or max(event[:2]) > LARGE):
+        return "depth" if getattr(y, "kind", "") == "depth" else "frames"
+    return "none"
+
+
+def _find_keypoints(data, event):
+    if len(event) != 2 or event[1] not in (2, 3) or event[0] < 2:
+        raise DataError(f'preprocess = "keypoints" needs frames (P, 2) or (P, 3) of P >= 2 points, not {event}.')
+    frames = np.concatenate([np.where(np.isfinite(run), run, np.nan) for run in _runs(data)])
+    keep = keypoints.moving_points(frames)
+    names = tuple(getattr(data.sequences[0], "points", ()))
+    named = tuple(names[i] for i in keep) if len(names) == event[0] else ()
+    body = keypoints.posture(frames[:, keep], named)
+    return Preprocess("keypoints", tuple(keep.tolist()), tuple(tuple(map(float, point)) for point in body))
+
+
+def _pixels(data):
+    values = np.concatenate([images.gray(run).reshape(-1)[::7] for run in _runs(data)])
+    return values if np.isfinite(values).any() else np.zeros(1)
+
+
+def _runs(data):
+    """Stretches of consecutive frames, spread evenly over all recordings."""
+    each = -(-RUNS // len(data.sequences))
+    for y in data.sequences[:: max(1, len(data.sequences) // RUNS)]:
+        for first in np.unique(np.linspace(0, max(0, len(y) - RUN), each).astype(int)):
+            yield np.asarray(cut(y, int(first), min(len(y), int(first) + RUN)))

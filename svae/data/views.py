@@ -1,0 +1,148 @@
+"""Sequences that are read when they are sliced: memory is set by the window, not by the recording.
+
+A view has `shape`, `dtype`, `len`, and `view[a:b]`, an array of floats; `kind` says what a frame is ("keypoints",
+"frames", "depth", or "" when nobody knows), `points` names the keypoints, and `block` is how many frames are read at
+no more cost than one.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .recordings import DataError, Recordings, float_type
+
+NUMBERS = 2**20  # in one block of a pass over all frames
+SMALL = 2**28  # bytes that are rather kept in memory than read again and again
+
+
+class View:
+    """What all views share; each has its own `_read(first, last)`."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    kind: str = ""
+    points: tuple[str, ...] = ()
+    block: int = 1
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=object))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, frames: Any) -> np.ndarray:
+        if not isinstance(frames, slice) or frames.step not in (None, 1):
+            raise TypeError("a view is read by slices of frames, view[a:b]; np.asarray(view) reads all of it")
+        first, last, _ = frames.indices(len(self))
+        return self._read(first, max(first, last))
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.asarray(self[:], dtype)
+
+
+class Floats(View):
+    """An array, or a reader with shape, dtype and [a:b], whose frames become floats as they are read."""
+
+    def __init__(self, source: Any, *, kind: str = "", points: tuple[str, ...] = (), block: int = 1):
+        self.source, self.shape, self.dtype = source, tuple(source.shape), np.dtype(float_type(source.dtype))
+        self.kind, self.points, self.block = kind, points, block
+
+    def _read(self, first, last):
+        return np.asarray(self.source[first:last]).astype(self.dtype, copy=False)
+
+
+class Sliced(View):
+    """Frames [first, last) of another view."""
+
+    def __init__(self, source: View, first: int, last: int):
+        self.source, self.first, self.shape, self.dtype = source, first, (last - first, *source.shape[1:]), source.dtype
+        self.kind, self.points, self.block = source.kind, source.points, source.block
+
+    def _read(self, first, last):
+        return self.source[self.first + first : self.first + last]
+
+
+class Mapped(View):
+    """Another sequence with a function of frames (T, *event) -> (T, *event after) applied as they are read."""
+
+    def __init__(self, source: Any, function: Callable, event: tuple[int, ...], dtype: Any = np.float32):
+        self.source, self.function, self.shape, self.dtype = source, function, (len(source), *event), np.dtype(dtype)
+        self.kind, self.points = getattr(source, "kind", ""), getattr(source, "points", ())
+        self.block = getattr(source, "block", 1)
+
+    def _read(self, first, last):
+        return np.asarray(self.function(self.source[first:last]), self.dtype)
+
+
+def cut(y: Any, first: int, last: int) -> Any:
+    """Frames [first, last) without reading them."""
+    return Sliced(y, first, last) if isinstance(y, View) else y[first:last]
+
+
+def blocks(y: Any, numbers: int = NUMBERS) -> Iterator[tuple[int, np.ndarray]]:
+    """(first frame, frames) over a whole sequence, about `numbers` numbers at a time."""
+    step = max(1, numbers // max(1, int(np.prod(y.shape[1:], dtype=object))))
+    block = getattr(y, "block", 1)
+    step = max(step - step % block, min(block, 64 * step))
+    for first in range(0, len(y), step):
+        yield first, y[first : first + step]
+
+
+def settled(data: Recordings) -> Recordings:
+    """Views of which all together are small become arrays; others stay views."""
+    views = [y for y in data.sequences if isinstance(y, View)]
+    if not views or sum(y.size * y.dtype.itemsize for y in views) > SMALL:
+        return data
+    return data._replace(sequences=tuple(_whole(y) if isinstance(y, View) else y for y in data.sequences))
+
+
+def _whole(y):
+    out = np.empty(y.shape, y.dtype)
+    for first, frames in blocks(y):
+        out[first : first + len(frames)] = frames
+    return out
+
+
+def sample_frames(data: Recordings, number: int, seed: int) -> np.ndarray:
+    """At most `number` frames (N, *event) of all recordings, drawn without replacement; only these are read."""
+    starts = np.cumsum([0, *map(len, data.sequences)])
+    chosen = np.random.default_rng(seed).permutation(starts[-1])[:number]
+    order = np.argsort(chosen, kind="stable")
+    out = np.empty((len(chosen), *data.sequences[0].shape[1:]), np.result_type(*(y.dtype for y in data.sequences)))
+    for y, first, last in zip(data.sequences, starts[:-1], starts[1:], strict=True):
+        rows = order[np.searchsorted(chosen[order], first) : np.searchsorted(chosen[order], last)]
+        _gather(y, chosen[rows] - first, out, rows)
+    return out
+
+
+def _gather(y, frames, out, rows):
+    """out[rows] = y[frames], frames ascending, by one reading per block that holds any."""
+    if isinstance(y, np.ndarray):
+        out[rows] = y[frames]
+        return
+    for number in np.unique(frames // y.block):
+        within = frames // y.block == number
+        read = y[int(number) * y.block : (int(number) + 1) * y.block]
+        out[rows[within]] = read[frames[within] - number * y.block]
+
+
+def reading(what: str, read: Callable[[], Any]) -> Any:
+    """What `read` returns; a file that was cut short, changed or removed since it was opened becomes a DataError."""
+    try:
+        return read()
+    except MemoryError:
+        raise DataError(f"{what} asks for more memory than there is; give smaller frames.") from None
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise DataError(f"{what} could not be read any more: {first_line(error)}; was it changed?") from None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, without a full stop, or its type."""
+    lines = str(error).strip().splitlines()
+    return (lines[0].strip().rstrip(".") if lines else type(error).__name__)[:200]
