@@ -11,7 +11,8 @@ import numpy as np
 
 SWEEPS = 40
 STARTS = 4
-FEATURE_WINDOW = 9  # frames, about a third of a second of video
+FEATURE_WINDOW = 9  # frames, where no duration is asked for
+WINDOW_SHARE = 0.45  # of the duration of a bout: long enough to span a phase, short enough to meet one action
 FEATURES = 12
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
@@ -37,11 +38,16 @@ def find_states(latents: list[np.ndarray], K: int, *, dynamic: bool, duration: f
     """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
     rng = np.random.default_rng(seed)
     frames = _frames([piece for x in latents for piece in _pieces(x)], dynamic)
-    features = action_features(latents) if dynamic else np.concatenate(latents)
+    features = action_features(latents, _window(duration)) if dynamic else np.concatenate(latents)
     found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(STARTS)]
     best = max(found, key=lambda states: states.log_likelihood)
     weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
     return best._replace(weights=np.split(weights, np.cumsum([len(x) for x in latents])[:-1]))
+
+
+def _window(duration: float | None) -> int:
+    """An odd number of frames."""
+    return FEATURE_WINDOW if duration is None else max(3, int(WINDOW_SHARE * duration) // 2 * 2 + 1)
 
 
 def _pieces(x: np.ndarray) -> list[np.ndarray]:
@@ -116,9 +122,9 @@ def _mixed(p: np.ndarray, switch: float) -> np.ndarray:
     return p + switch * (p.sum(-1, keepdims=True) - p)
 
 
-def action_features(latents: list[np.ndarray]) -> np.ndarray:
+def action_features(latents: list[np.ndarray], window: int = FEATURE_WINDOW) -> np.ndarray:
     """Position, log speed and turning of all sequences, averaged over a window: an action, whatever its phase."""
-    features = np.concatenate([_motion(np.asarray(x, float)) for x in latents])
+    features = np.concatenate([_motion(np.asarray(x, float), window) for x in latents])
     centred = (features - features.mean(0)) / (features.std(0) + 1e-9)
     if centred.shape[1] <= FEATURES:
         return centred
@@ -126,17 +132,17 @@ def action_features(latents: list[np.ndarray]) -> np.ndarray:
     return centred @ Vt[:FEATURES].T
 
 
-def _motion(x: np.ndarray) -> np.ndarray:
+def _motion(x: np.ndarray, window: int) -> np.ndarray:
     v = np.gradient(x, axis=0) if len(x) > 1 else np.zeros_like(x)
     i, j = np.triu_indices(x.shape[1], 1)
     turning = x[:, i] * v[:, j] - x[:, j] * v[:, i]
-    return np.c_[smooth(x), np.log(smooth(v**2) + 1e-3), smooth(turning)]
+    return np.c_[smooth(x, window), np.log(smooth(v**2, window) + 1e-3), smooth(turning, window)]
 
 
-def smooth(x: np.ndarray) -> np.ndarray:
-    """Moving average of (T, N) over FEATURE_WINDOW frames, shorter at the ends."""
-    kernel = np.hanning(FEATURE_WINDOW + 2)[1:-1]
-    padded = np.pad(np.c_[np.ones(len(x)), x], ((FEATURE_WINDOW // 2, FEATURE_WINDOW // 2), (0, 0)))
+def smooth(x: np.ndarray, window: int = FEATURE_WINDOW) -> np.ndarray:
+    """Moving average of (T, N) over an odd number of frames, shorter at the ends."""
+    kernel = np.hanning(window + 2)[1:-1]
+    padded = np.pad(np.c_[np.ones(len(x)), x], ((window // 2, window // 2), (0, 0)))
     sums = sum(w * padded[i : i + len(x)] for i, w in enumerate(kernel))
     return sums[:, 1:] / sums[:, :1]
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import svae
-from svae import _fit
+from svae import _duration, _fit, _held_out, _steps, store
+from svae.data import recordings
 
 OPTIONS = dict(latent_dim=2, states=2, hidden=(4,), steps=12, warmup_steps=2, batch_size=2, held_out=0.2)  # noqa: C408
 DATA = [np.random.default_rng(i).normal(size=(8, 3)).cumsum(0) for i in range(5)]
@@ -103,3 +104,82 @@ def test_a_warm_start_is_finite_and_has_found_states(restarts):
     counts = np.asarray(warm[-1].model.q.weights.counts)
     frames = sum(map(len, DATA)) - 8  # one recording is held out
     assert counts.sum() == pytest.approx(frames + 1.0, rel=1e-4) and counts.min() > 1
+
+
+# ---- going on
+
+
+def through_arrays(state):
+    """The state as it comes back from a file: named arrays in the skeleton of a fresh one."""
+    fresh = model_of("lds")
+    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_steps.stack([fresh])))
+    return store.filled(skeleton, store.arrays_of(state))
+
+
+def test_a_resumed_fit_goes_on_bit_by_bit(struck):
+    """Also in the middle of an epoch, after a failure and with a damped step."""
+    training = [step for step in struck if step.phase == "fit"]
+    for at in (0, 3, 10):
+        state = through_arrays(training[at].state)
+        rest = list(svae.fit(model_of("lds"), DATA, key=jax.random.key(3), estimator=poisoned_lds, resume=state))
+        assert [step.step for step in rest] == [step.step for step in training[at + 1 :]]
+        for again, before in zip(rest, training[at + 1 :], strict=True):
+            np.testing.assert_array_equal([again.bound, again.held_out], [before.bound, before.held_out])
+            assert again.note == before.note and same(again.state, before.state)
+    assert list(svae.fit(model_of("lds"), DATA, resume=training[-1].state)) == []
+
+
+def test_patience_stops_early_and_gives_back_the_best_model(monkeypatch):
+    """The held-out bound is told here: it rises to the third measurement and never again."""
+    told = iter([-5.0, -4.0, -3.0, -3.5, np.nan, -3.0, -1.0])
+    monkeypatch.setattr(_fit, "_held_out", lambda *_: np.array([next(told)]))
+    steps = [s for s in svae.fit(model_of("lds", patience=3), DATA) if s.phase == "fit"]
+    assert len(steps) == 6 and "stopped early" in steps[-1].note and "since step 3" in steps[-1].note
+    assert same(steps[-1].model, steps[2].model) and not same(steps[-1].model, steps[4].model)
+    assert same(steps[-1].model, _fit.final_model(steps[-1].state)) and _fit.finished(steps[-1].state)
+    assert [s.held_out for s in steps][:4] == [-5.0, -4.0, -3.0, -3.5] and not any(s.note for s in steps[:-1])
+
+
+def test_without_patience_the_last_model_is_given(struck):
+    assert len([s for s in struck if s.phase == "fit"]) == OPTIONS["steps"]
+    assert same(struck[-1].model, _steps.pick(struck[-1].state.models, 0))
+
+
+def test_held_out_in_windows_is_nearly_that_of_whole_recordings(struck, monkeypatch):
+    """A recording too long for the memory is seen through windows with context."""
+    model = struck[-1].model
+    held = recordings([np.random.default_rng(9).normal(size=(600, 3)).astype(np.float32)])
+    whole = _held_out.held_out_bound(model, held, key=jax.random.key(0))
+    monkeypatch.setattr(_held_out, "NUMBERS", 1)
+    assert _held_out.window_and_batch(model, 600) == (256, 1)
+    assert _held_out.held_out_bound(model, held, key=jax.random.key(0)) == pytest.approx(whole, abs=0.15)
+
+
+# ---- target duration
+
+
+def sticky(step):
+    """Prior counts on staying in a state, beyond those on any other."""
+    counts = np.asarray(step.state.models.pgm.prior.transitions.counts[0])
+    return counts[0, 0] - counts[0, -1]
+
+
+@pytest.mark.slow
+def test_the_stickiness_follows_the_duration_in_bounded_steps_and_is_part_of_the_state():
+    options = {"target_duration": 6.0, "states": 2, "network": "affine"}
+    steps = [s for s in svae.fit(model_of("hmm", **options), DATA) if s.phase == "fit"]
+    moves = np.diff(np.log([sticky(step) for step in steps]))
+    assert np.any(moves != 0) and np.all(np.abs(moves) <= _duration.MOST + 1e-4)
+    rest = list(svae.fit(model_of("hmm", **options), DATA, resume=steps[4].state))
+    assert same(rest[-1].state, steps[-1].state) and sticky(rest[-1]) == sticky(steps[-1])
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_factor_on_the_sticky_counts_moves_prior_and_q_alike(factor):
+    models = _steps.stack([model_of("hmm", stickiness=8.0)] * 2)
+    moved = _duration.with_factor(models, jnp.array([factor, 1.0]))
+    before, after = (np.asarray(m.pgm.prior.transitions.counts) for m in (models, moved))
+    np.testing.assert_allclose(after[0] - before[0], 8.0 * (factor - 1) * np.eye(2), rtol=1e-6)
+    np.testing.assert_array_equal(after[1], before[1])
+    q_before, q_after = (np.asarray(m.q.transitions.counts) for m in (models, moved))
+    np.testing.assert_allclose(q_after - q_before, after - before, rtol=1e-6)

@@ -1,10 +1,11 @@
-import builtins
 import errno
 import functools
 import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import equinox as eqx
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from svae import store
+from svae import _sealed, store
 from svae.config import Config
+from svae.data import Preprocess
 from svae.store import StoreError, load_extra, load_model, save
 
 
@@ -27,6 +29,7 @@ class Tiny(eqx.Module):
     activation: object
     config: Config = eqx.field(static=True)
     shape: tuple = eqx.field(static=True)
+    preprocess: Preprocess = eqx.field(static=True, default=Preprocess())
 
 
 def tiny(shape, config):
@@ -51,7 +54,7 @@ def skeleton(monkeypatch, request):
     """`load_model` rebuilds a Tiny, except in the test of real models."""
     if "real" not in request.node.name:
         monkeypatch.setattr(
-            store, "_build", lambda shape, config: tiny_skeleton(shape, config, jax.config.jax_enable_x64)
+            store, "_build", lambda shape, config, _: tiny_skeleton(shape, config, jax.config.jax_enable_x64)
         )
 
 
@@ -176,10 +179,10 @@ def forge(folder, change):
     (file,) = folder.glob("*.safetensors")
     data = safetensors.numpy.save(change(safetensors.numpy.load(file.read_bytes())))
     file.write_bytes(data)
-    body = json.loads((folder / store.MANIFEST).read_text())
+    body = json.loads((folder / _sealed.MANIFEST).read_text())
     del body["sha256"]
-    body["file"] |= {"bytes": len(data), "sha256": store._sha256(data)}
-    (folder / store.MANIFEST).write_bytes(store._encode(body))
+    body["file"] |= {"bytes": len(data), "sha256": _sealed.sha256(data)}
+    (folder / _sealed.MANIFEST).write_bytes(_sealed.encode(body))
 
 
 def swap_equal_shapes(arrays):
@@ -206,10 +209,10 @@ def test_arrays_that_are_not_the_saved_ones_are_refused(tmp_path, change):
 
 def reseal(folder, change):
     """Change the manifest and seal it again, as another version or an ill-meaning person would."""
-    body = json.loads((folder / store.MANIFEST).read_text())
+    body = json.loads((folder / _sealed.MANIFEST).read_text())
     del body["sha256"]
     change(body)
-    (folder / store.MANIFEST).write_bytes(store._encode(body))
+    (folder / _sealed.MANIFEST).write_bytes(_sealed.encode(body))
 
 
 @pytest.mark.parametrize(
@@ -223,6 +226,13 @@ def reseal(folder, change):
         lambda body: body["arrays"].update({"q.more": body["arrays"]["q.nu"]}),
         lambda body: body["file"].update(name="../../elsewhere.safetensors"),
         lambda body: body["file"].update(name="absent.safetensors"),
+        lambda body: body["file"].update(bytes=10**18, name=None),
+        lambda body: body["file"].update(bytes="many"),
+        lambda body: body["arrays"]["q.nu"].pop("shape"),
+        lambda body: body["arrays"].update({"q.nu": 3}),
+        lambda body: body.update(arrays=[]),
+        lambda body: body.update(shape=["a"]),
+        lambda body: body.update(shape=[-3]),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change):
@@ -234,11 +244,20 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["format", "config", "shape", "file", "arrays", "extra"])
+def test_a_manifest_without_one_of_its_entries_is_refused(tmp_path, name):
+    save(another(1), tmp_path)
+    reseal(tmp_path, lambda body: body.pop(name))
+    for load in (load_model, load_extra):
+        with pytest.raises(StoreError):
+            load(tmp_path)
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "null", "3", "{}", '{"sha256": 1}', "[" * 100_000, "\ufeff{}", '{"a": NaN}']
 )
 def test_a_manifest_that_is_none_is_refused(tmp_path, text):
-    (tmp_path / store.MANIFEST).write_text(text)
+    (tmp_path / _sealed.MANIFEST).write_text(text)
     for load in (load_model, load_extra):
         with pytest.raises(StoreError):
             load(tmp_path)
@@ -279,45 +298,23 @@ class Failing:
 
         return wrapped
 
-    def open(self, file, mode):
+    def write_bytes(self, file, data):
+        """One call to open the file and one to fill it, which can stop in the middle."""
         self.tick()
-        return Stream(builtins.open(file, mode), self)
+        try:
+            self.tick()
+        except BaseException:
+            with open(file, "wb") as stream:
+                stream.write(data[: len(data) // 2])
+            raise
+        with open(file, "wb") as stream:
+            stream.write(data)
 
     def install(self, patch):
         for name in self.CALLS:
             patch.setattr(os, name, self.wrap(getattr(os, name)))
         patch.setattr(Path, "unlink", self.wrap(Path.unlink))
-        patch.setattr(store, "open", self.open, raising=False)
-
-
-class Stream:
-    """A file whose write can stop in the middle."""
-
-    def __init__(self, stream, failing):
-        self.stream, self.failing = stream, failing
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.stream.close()
-
-    def read(self, size):
-        return self.stream.read(size)
-
-    def write(self, data):
-        try:
-            self.failing.tick()
-        except BaseException:
-            self.stream.write(data[: len(data) // 2])
-            raise
-        self.stream.write(data)
-
-    def flush(self):
-        self.stream.flush()
-
-    def fileno(self):
-        return self.stream.fileno()
+        patch.setattr(Path, "write_bytes", lambda file, data: self.write_bytes(file, data))
 
 
 def save_that_stops(model, folder, failing):
@@ -374,3 +371,55 @@ def test_real_models_round_trip(tmp_path):
         save(model, tmp_path / name)
         loaded = load_model(tmp_path / name)
         assert bits(loaded) == bits(model) and loaded.config == config and loaded.shape == model.shape
+
+
+AUDITED = """
+import sys
+from pathlib import Path
+from svae.store import StoreError, load_model
+
+seen, listening = [], False
+
+def hear(event, arguments):
+    kinds = ("exec", "compile", "import", "subprocess", "socket", "os.system", "os.exec", "os.spawn", "os.fork",
+             "os.posix_spawn", "pickle", "marshal", "code.", "ctypes.dlopen", "open")
+    if listening and event.startswith(kinds):
+        seen.append(f"{event} {arguments}")
+
+folders = [Path(name) for name in sys.argv[1:]]
+load_model(folders[0])  # our own modules are imported and our own functions traced
+sys.addaudithook(hear)
+for folder in folders:
+    listening = True
+    try:
+        load_model(folder)
+    except StoreError:
+        pass
+    listening = False
+    others = [e for e in seen if not (e.startswith("open ") and str(folder) in e)]
+    print(folder.name, others)
+    seen.clear()
+"""
+
+
+def test_loading_a_real_model_executes_nothing_from_it(tmp_path):
+    """An audit hook sees the two files of the folder opened, and nothing run, imported, spawned or connected to."""
+    from svae._model import make
+
+    save(make((6,), model="gmm", states=2, latent_dim=2, hidden=(4,)), tmp_path / "good")
+    names = [
+        "__import__('os').system('true')",
+        "antigravity",
+        "os.system",
+        "svae.cli:main",
+        "!!python/object:os.system",
+    ]
+    for i, name in enumerate(names):
+        shutil.copytree(tmp_path / "good", tmp_path / f"bad{i}")
+        reseal(tmp_path / f"bad{i}", lambda body, name=name: body["config"].update(model=name))
+        shutil.copytree(tmp_path / "good", tmp_path / f"odd{i}")
+        reseal(tmp_path / f"odd{i}", lambda body, name=name: body.update(extra={"__reduce__": name}, versions=name))
+    folders = sorted(map(str, tmp_path.iterdir()), key=lambda name: "good" not in name)
+    run = [sys.executable, "-c", AUDITED, *folders]
+    told = subprocess.check_output(run, cwd=Path(__file__).parents[1], text=True)
+    assert told.splitlines() == [f"{Path(name).name} []" for name in folders]

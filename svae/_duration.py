@@ -1,0 +1,78 @@
+"""The stickiness of a chain of states follows the target duration while the model is fitted.
+
+The warm start solves for it on warm latents; the networks then move, and with them how long bouts last. At each
+measurement the cost of a switch moves towards the target by a bounded number of nats: a factor on the sticky counts of
+the transition prior. They are arrays of the model, so they are part of a fit's state.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from svae import expfam
+from svae._model import SVAE
+from svae._prepare import Prepared
+from svae.data import batch
+
+GAIN = 10.0  # nats of switch cost for an e-fold of duration
+MOST = 3.0  # nats at one measurement
+FRAMES = 1500  # that are looked at
+LEAST, LARGEST = 1e-3, 1e25  # sticky counts
+
+
+def follows(config) -> bool:
+    """Whether a model has a duration to follow."""
+    return config.target_duration is not None and config.model in ("hmm", "slds") and (config.states or 2) > 1
+
+
+def adapted(models: SVAE, data: Prepared) -> SVAE:
+    """All restarts (a leading axis), each with the stickiness that brings its bouts nearer to the target."""
+    lasted = bout_frames(models, data)
+    nats = np.clip(GAIN * np.log(models.config.target_duration / lasted), -MOST, MOST)
+    return with_factor(models, jnp.asarray(np.exp(nats), jnp.result_type(float)))
+
+
+def bout_frames(models: SVAE, data: Prepared) -> np.ndarray:
+    """Mean frames of a bout on the most probable paths of windows spread over the training data, by restart (R,)."""
+    table, config = data.table, models.config
+    core = int(np.max(table.core_last - table.core_first))
+    number = min(len(table.first), max(1, FRAMES // core))
+    rows = np.unique(np.linspace(0, len(table.first) - 1, number).astype(int))
+    size, switches, pairs = min(config.batch_size, len(rows)), 0.0, 0
+    for first in range(0, len(rows), size):
+        here = rows[first : first + size]
+        piece = batch(data.train, table, np.resize(here, size))  # one shape, one program
+        counted = piece.counted & (np.arange(size) < len(here))[:, None]
+        both = counted[:, 1:] & counted[:, :-1]
+        switches = switches + np.asarray(_switches(models, piece.y, piece.mask, both))
+        pairs += int(both.sum())
+    ends = len(data.train.sequences) / data.train.frames  # a bout ends with its recording too
+    return 1 / (np.maximum(switches, 0.5) / max(pairs, 1) + ends)
+
+
+@eqx.filter_jit
+def _switches(models, y, mask, both):
+    arrays, static = eqx.partition(models, eqx.is_array)
+
+    def one(arrays):
+        model = eqx.combine(arrays, static)
+        moments = expfam.moments(model.q)
+        path = jax.vmap(lambda y, mask: model.pgm.infer(moments, model.recognize(y, mask), mask).viterbi())(y, mask)
+        return jnp.sum((path[:, 1:] != path[:, :-1]) & both)
+
+    return jax.vmap(one)(arrays)
+
+
+def with_factor(models: SVAE, factor: Float[Array, " R"]) -> SVAE:
+    """The sticky counts of each restart times a factor, in the prior and, by as much, in q."""
+    prior = models.pgm.prior.transitions.counts  # (R, K, K)
+    K = prior.shape[-1]
+    before = prior[:, 0, 0] - prior[:, 0, -1]
+    after = jnp.clip(before * factor, LEAST, LARGEST)
+    more = (after - before)[:, None, None] * jnp.eye(K, dtype=prior.dtype)[None]
+    q = models.q.transitions.counts
+    new_q = jnp.maximum(q + more, jnp.minimum(q, prior + more))  # never below the prior on account of this
+    where = lambda m: (m.pgm.prior.transitions, m.q.transitions)  # noqa: E731
+    return eqx.tree_at(where, models, (expfam.Dirichlet(prior + more), expfam.Dirichlet(new_q)))

@@ -1,0 +1,42 @@
+"""The bound of recordings that were held out, in windows of bounded memory."""
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from svae import expfam
+from svae._elbo import evidence
+from svae._model import DEFAULT_STATES, SVAE
+from svae.data import Recordings, batch, windows
+
+NUMBERS = 2**25  # that one batch may hold: 128 MiB
+CONTEXT = 50  # frames around a window of a recording that is too long to be seen whole
+
+
+def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> float:
+    """E log p(y | x, gamma) - local KL per frame, in model units; recordings are whole where memory allows."""
+    length, size = window_and_batch(model, max(map(len, held.sequences)))
+    table, total = windows(held, length, CONTEXT), 0.0
+    size = min(size, len(table.first))
+    for number, first in enumerate(range(0, len(table.first), size)):
+        rows = np.arange(first, min(first + size, len(table.first)))
+        piece = batch(held, table, np.resize(rows, size))  # one shape, one program; repeats are not counted
+        counted = piece.counted & (np.arange(size) < len(rows))[:, None]
+        total += float(_evaluate(model, piece.y, piece.mask, counted, jax.random.fold_in(key, number)))
+    return total / held.frames
+
+
+def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
+    """Frames of a window and windows of a batch that NUMBERS allow; at least 256 frames."""
+    config = model.config
+    K, D = config.states or DEFAULT_STATES, config.latent_dim
+    numbers = 2 * int(np.prod(model.shape)) + 2 * max(config.hidden, default=1) + 4 * K * D * (D + 1)
+    length = min(longest, max(256, NUMBERS // numbers - 2 * CONTEXT))
+    return length, max(1, min(config.batch_size, NUMBERS // (numbers * length)))
+
+
+@eqx.filter_jit
+def _evaluate(model, y, mask, counted, key):
+    found = evidence(model, expfam.moments(model.q), y, mask, counted, key)
+    return found.log_likelihood - found.kl

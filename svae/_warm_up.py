@@ -1,0 +1,68 @@
+"""The warm-up of a fit: PCA, a short VAE, then q(theta) from its latents. A function of the seed and the data."""
+
+import time
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from svae import _initialize, _optimizer
+from svae._elbo import value_and_grad
+from svae._model import SVAE
+from svae._prepare import Prepared, sizes
+from svae._steps import Step, batch_at, failure, give_up, report, take_one
+from svae.data import Recordings, batch, windows
+from svae.data.views import sample_frames
+from svae.pgm import PGMS
+
+MOST_FRAMES = 2**13  # in one batch of warm latents
+PCA_FRAMES = 4000
+STATE_FRAMES = 100_000  # enough to find states on
+
+
+def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Iterator[Step]:
+    """The steps of one restart; the model of the last one has warm networks and states."""
+    config, seed = model.config, model.config.seed + restart
+    model = _initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
+    simple = eqx.tree_at(lambda m: (m.pgm, m.q), model, (_standard(config), ()), is_leaf=lambda n: n is None)
+    state = _optimizer.init(simple, _optimizer.networks_optimizer(config))
+    totals, first = sizes(data), restart * config.warmup_steps
+    for i in range(config.warmup_steps):
+        started = time.monotonic()
+        piece = batch_at(data, config, i)
+        taken = take_one(simple, state, piece, jax.random.fold_in(key, i), *totals, value_and_grad)
+        simple, state = taken.model, taken.state
+        note = failure(taken, i, data, config)
+        give_up(state.damping, i, note)
+        yield report(first + i, model, taken, data, started, piece, "warm-up")._replace(note=note)
+    model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
+    model = _initialize.at_latents(model, _latents(simple, data.train), seed=seed)
+    total = config.restarts * config.warmup_steps + config.steps
+    yield Step(first + config.warmup_steps, total, "warm-up", model, np.nan, np.nan, 0, np.nan, "")
+
+
+def _standard(config):
+    return PGMS["vae"](config.latent_dim, 1, concentration=1.0, stickiness=0.0)
+
+
+def _latents(model: SVAE, data: Recordings) -> list[np.ndarray]:
+    """Posterior means of the first STATE_FRAMES training frames, recording by recording, read window by window."""
+    length = min(max(map(len, data.sequences)), MOST_FRAMES)
+    table = windows(data, length, max(1, model.config.overlap))
+    number = int(np.searchsorted(np.cumsum(table.core_last - table.core_first), STATE_FRAMES)) + 1
+    rows, size = np.arange(len(table.first))[:number], max(1, min(number, len(table.first), MOST_FRAMES // length))
+    found: dict[int, list] = {}
+    for first in range(0, len(rows), size):
+        here = rows[first : first + size]
+        piece = batch(data, table, np.resize(here, size))  # one shape, one program
+        x = np.asarray(_guess(model, piece.y, piece.mask))
+        for row, path, counted in zip(here, x, piece.counted, strict=False):
+            found.setdefault(int(table.recording[row]), []).append(path[counted])
+    return [np.concatenate(parts) for parts in found.values()]
+
+
+@eqx.filter_jit
+def _guess(model, y, mask):
+    return jax.vmap(lambda y, mask: model.pgm.infer((), model.recognize(y, mask), mask).x.mean)(y, mask)

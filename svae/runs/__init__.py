@@ -1,0 +1,19 @@
+"""Run folders: a fit that survives whatever stops it, and the answers that it leaves. Reading one needs no jax."""
+
+from importlib import import_module
+
+_HOMES = {
+    **dict.fromkeys(("RunError",), "_folder"),
+    **dict.fromkeys(("Run", "is_run"), "_run"),
+    **dict.fromkeys(("Bout", "Posterior"), "_posterior"),
+    **dict.fromkeys(("start",), "_start"),
+    **dict.fromkeys(("train",), "_train"),
+    **dict.fromkeys(("apply",), "_apply"),
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name in _HOMES:
+        return getattr(import_module(f"svae.runs.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'svae.runs' has no attribute {name!r}")

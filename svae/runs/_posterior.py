@@ -1,0 +1,117 @@
+"""posterior/<recording>.nc (netCDF-3, 64-bit offsets; xarray opens it) and bouts.csv."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from svae._sealed import replace_by, write_atomically
+from svae.runs._folder import BOUTS, RunError, read_text, writing
+
+
+class Posterior(NamedTuple):
+    """What a model says of one recording of T frames."""
+
+    time: np.ndarray  # (T,) seconds; the frame number where no clock is known
+    state: np.ndarray  # (T,) int, the most probable path
+    probability: np.ndarray  # (T, K)
+    mean: np.ndarray  # (T, D) of the latent
+    sd: np.ndarray  # (T, D)
+    error: np.ndarray  # (T,) root mean square over a frame's observed entries; NaN where it has none
+
+
+class Bout(NamedTuple):
+    """Frames in a row in one state."""
+
+    recording: str
+    state: int
+    start_s: float
+    stop_s: float
+    probability: float  # of the state, mean over the bout
+
+
+VARIABLES = {  # field of Posterior -> name in the file, dimensions, type, units, words
+    "time": ("time", ("time",), "f8", "s", "time of the frame"),
+    "state": ("state", ("time",), "i4", "1", "most probable state"),
+    "probability": ("state_probability", ("time", "state_index"), "f4", "1", "posterior probability of each state"),
+    "mean": ("latent_mean", ("time", "latent"), "f4", "1", "posterior mean of the latent"),
+    "sd": ("latent_sd", ("time", "latent"), "f4", "1", "posterior standard deviation of the latent"),
+    "error": ("reconstruction_error", ("time",), "f4", "unit of the data", "root mean square error of the frame"),
+}
+
+
+def write_posterior(file: Path, name: str, found: Posterior, *, clock: bool) -> None:
+    """Replace one netCDF file whole; without a `clock` times are frame numbers."""
+    with writing(file.parent):
+        replace_by(file, lambda temporary: _write(temporary, name, found, clock))
+
+
+def _write(file, name, found, clock):
+    from scipy.io import netcdf_file
+
+    sizes = {"time": len(found.time), "state_index": found.probability.shape[1], "latent": found.mean.shape[1]}
+    with netcdf_file(str(file), "w", version=2) as target:
+        target.recording, target.source = name.encode(), b"svae"
+        for dimension, size in sizes.items():
+            target.createDimension(dimension, size)
+        for field, (variable, dimensions, kind, units, words) in VARIABLES.items():
+            values = target.createVariable(variable, kind, dimensions)
+            values[:] = getattr(found, field)
+            values.units = ("frame" if field == "time" and not clock else units).encode()
+            values.long_name = words.encode()
+
+
+def read_posterior(file: Path) -> Posterior:
+    """What `write_posterior` wrote."""
+    from scipy.io import netcdf_file
+
+    try:
+        with netcdf_file(str(file), "r", mmap=False) as source:
+            variables = [source.variables[variable] for variable, *_ in VARIABLES.values()]
+            found = Posterior(*(np.array(v[:]).astype(v[:].dtype.newbyteorder("=")) for v in variables))
+    except OSError as error:
+        raise RunError(f"{file} could not be read: {error.strerror or error}") from None
+    except (TypeError, ValueError, KeyError, IndexError, EOFError, AssertionError) as error:
+        raise RunError(f"{file} is damaged ({type(error).__name__}); write it again with `svae apply`") from None
+    return found
+
+
+# --- bouts --------------------------------------------------------------------------------------------------------
+
+
+def bouts(name: str, found: Posterior) -> Iterator[Bout]:
+    """Maximal stretches of one state, in order; each stops where the next begins."""
+    first = np.flatnonzero(np.r_[True, found.state[1:] != found.state[:-1]])
+    last = np.r_[first[1:], len(found.state)]
+    edges = np.r_[found.time, found.time[-1] + _frame_time(found.time)]
+    for a, b in zip(first, last, strict=True):
+        k = int(found.state[a])
+        yield Bout(name, k, float(edges[a]), float(edges[b]), float(found.probability[a:b, k].mean()))
+
+
+def _frame_time(time: np.ndarray) -> float:
+    return float(np.median(np.diff(time))) if len(time) > 1 else 1.0
+
+
+def write_bouts(folder: Path, found: list[Bout]) -> None:
+    """Replace bouts.csv whole."""
+    text = io.StringIO(newline="")
+    rows = csv.writer(text)
+    rows.writerow(Bout._fields)
+    rows.writerows((b.recording, b.state, f"{b.start_s:.6f}", f"{b.stop_s:.6f}", f"{b.probability:.4f}") for b in found)
+    with writing(folder):
+        write_atomically(folder / BOUTS, text.getvalue().encode())
+
+
+def read_bouts(folder: Path) -> list[Bout]:
+    """What `write_bouts` wrote."""
+    rows = list(csv.reader(io.StringIO(read_text(folder / BOUTS), newline="")))
+    try:
+        if tuple(rows[0]) != Bout._fields:
+            raise ValueError
+        return [Bout(r, int(k), float(a), float(b), float(p)) for r, k, a, b, p in rows[1:]]
+    except (ValueError, IndexError):
+        raise RunError(f"{folder / BOUTS} is damaged; write it again with `svae apply`") from None

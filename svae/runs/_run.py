@@ -1,0 +1,112 @@
+"""A run folder as a reader sees it. Nothing here writes, and only `model` needs jax."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from svae.config import Config, ConfigError
+from svae.data import Recordings
+from svae.data.recordings import safe_names
+from svae.runs import _provenance
+from svae.runs._folder import (
+    CONFIG,
+    MODEL,
+    NAMES,
+    POSTERIOR,
+    PROVENANCE,
+    RunError,
+    is_held,
+    read_json,
+    read_metrics,
+    read_text,
+)
+from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior
+
+FORMAT = 1
+
+
+def is_run(path: str | os.PathLike) -> bool:
+    """Whether a folder holds a run that was started."""
+    return (Path(path) / PROVENANCE).is_file()
+
+
+class Run:
+    """The folder of a run that is going on, was stopped, or is finished."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        if not is_run(self.path):
+            raise RunError(f"{self.path} is not a run folder: it has no {PROVENANCE}; name the folder that `fit` wrote")
+        found = self.provenance().get("format")
+        if found != FORMAT:
+            raise RunError(f"{self.path} has format {found!r}; this version of svae reads format {FORMAT}")
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def config(self) -> Config:
+        """Every option of the model and of its fit."""
+        try:
+            return Config.from_toml(read_text(self.path / CONFIG))
+        except ConfigError as error:
+            raise RunError(f"{self.path / CONFIG} cannot be used: {error}") from None
+
+    def provenance(self) -> dict[str, Any]:
+        """Command, versions, data, device, and how the run stands: its `status`."""
+        found = read_json(self.path / PROVENANCE)
+        if not isinstance(found.get("data"), list) or not isinstance(found.get("sessions"), list):
+            raise RunError(f"{self.path / PROVENANCE} is damaged: it says nothing of the data; restore it from a copy")
+        return found
+
+    @property
+    def running(self) -> bool:
+        """Whether a process is writing it now."""
+        return is_held(self.path)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """One dict for each step so far; it may be read while another process writes."""
+        return read_metrics(self.path)
+
+    def model(self) -> Any:
+        """The fitted model; before the end of the fit, the best one so far."""
+        from svae.store import load_model
+
+        finished, best = self.path / MODEL, self.path / "checkpoints" / "best"
+        if not finished.exists() and not best.exists():
+            raise RunError(f"{self.path} has no model yet; wait for the first measurement, or resume it")
+        return load_model(finished if finished.exists() else best)
+
+    def recordings(self) -> tuple[str, ...]:
+        """The names of the recordings that the run was started with."""
+        return tuple(entry["name"] for entry in self.provenance()["data"])
+
+    def posterior(self, name: str) -> Posterior:
+        """What the model says of one of the recordings."""
+        names = self.recordings()
+        if name not in names:
+            raise RunError(f"{self.path} has no recording {name!r}; it has {', '.join(names[:5])}")
+        return read_posterior(self.path / POSTERIOR / f"{safe_names(names)[names.index(name)]}.nc")
+
+    def bouts(self) -> list[Bout]:
+        """Stretches of one state, recording by recording."""
+        return read_bouts(self.path)
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names that people have given to states."""
+        if not (self.path / NAMES).exists():
+            return {}
+        found = read_json(self.path / NAMES)
+        return {int(k): str(v) for k, v in found.items() if k.isdigit()}
+
+    def load_data(self) -> Recordings:
+        """The recordings that the run was started with, read again from where they came; RunError if they changed."""
+        from svae import data
+
+        source = self.provenance().get("source")
+        if not isinstance(source, dict):
+            raise RunError(f"{self.path} was started with recordings in memory; give them again")
+        found = data.load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
+        _provenance.require_same(self.provenance()["data"], found, self.path)
+        return found
