@@ -25,7 +25,7 @@ $(BIN)/python:
 		$(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[figures]'
 	@touch $@
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python

@@ -12,13 +12,15 @@ def quiet(steps: Iterable, title: str) -> Iterator:
 
 
 def bar(steps: Iterable, title: str) -> Iterator:
-    """A progress bar: bound, held-out bound, states in use, frames per second, time left."""
+    """A progress bar: bound, held-out bound, states in use, frames per second, time left; notes go above it."""
     shown = {"bound": "–", "held_out": "–", "states_in_use": "–", "frames_per_second": "–"}
     with Progress(*_columns(), console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=None, **shown)
         for step in steps:
             shown |= _numbers(step)
             progress.update(task, completed=step.step, total=step.total, **shown)
+            if step.note:
+                progress.console.print(f"step {step.step}: {step.note}", markup=False, highlight=False)
             yield step
 
 

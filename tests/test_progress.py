@@ -11,11 +11,12 @@ class Step(NamedTuple):
     held_out: float | None
     states_in_use: float | None
     frames_per_second: float
+    note: str = ""
 
 
 STEPS = [
     Step(1, 3, -12.3456, None, None, 1e5),
-    Step(2, 3, math.nan, -13.5, 4.0, 123456.0),
+    Step(2, 3, math.nan, -13.5, 4.0, 123456.0, "column [2] is constant"),
     Step(3, 3, -11.0, None, 5.0, 2e5),
 ]
 
@@ -32,7 +33,15 @@ def test_the_bar_shows_the_last_known_numbers(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     list(bar(iter(STEPS), "fit"))
     line = capsys.readouterr().err
-    for text in ("fit", "3/3", "bound -11", "held out -13.5", "states 5", "200,000 frames/s"):
+    for text in (
+        "fit",
+        "3/3",
+        "bound -11",
+        "held out -13.5",
+        "states 5",
+        "200,000 frames/s",
+        "step 2: column [2] is constant",
+    ):
         assert text in line
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from svae.config import ConfigError
+
 # Natural and standard gradients, data and model: blue and orange, told apart by every eye.
 BLUE, ORANGE, GREY = "#2166ac", "#e66101", "#8a8a8a"
 ARMS = ("#1b6ca8", "#e07b00", "#2a9d5c", "#c0392b", "#7d4ea8", "#00a6a6", "#8c6d31", "#d65f9c", "#5b6770", "#a3b018")
@@ -33,10 +35,18 @@ STYLE = {
 @contextmanager
 def style():
     """The house style inside a `with`; the caller's own settings come back after it."""
-    import matplotlib
-
+    matplotlib = require_matplotlib()
     with matplotlib.rc_context(STYLE):
         yield
+
+
+def require_matplotlib() -> Any:
+    """The package, or one sentence that says how to install it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ConfigError('figures need matplotlib, which is not installed; run  pip install "svae[figures]"') from None
+    return matplotlib
 
 
 def new_figure(width: float, height: float):

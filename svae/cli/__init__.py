@@ -1,0 +1,42 @@
+"""The command line; numpy, jax and the rest are imported only when a command needs them."""
+
+import sys
+import warnings
+
+from cyclopts import CycloptsError, UnusedCliTokensError
+
+from svae.cli import asking, checking, experiments, exporting, fitting, looking, predicting
+from svae.cli._app import app, command
+from svae.cli._errors import USAGE, exit_code, tell, tell_warning
+
+__all__ = ["app", "asking", "checking", "experiments", "exporting", "fitting", "looking", "main", "predicting"]
+INTERRUPTED = 130  # 128 + SIGINT
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command.set(("svae", *arguments))
+    with warnings.catch_warnings():
+        warnings.showwarning = tell_warning
+        return _run(arguments, "--json" in arguments)
+
+
+def _run(arguments, json):
+    try:
+        return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+    except UnusedCliTokensError as error:
+        return tell(f'{error} Quote a pattern: "day1/*.csv". See svae --help.', USAGE, json)
+    except CycloptsError as error:
+        return tell(f"{error} See svae --help.", USAGE, json)
+    except KeyboardInterrupt:
+        return tell("stopped by Ctrl-C; what was saved is intact", INTERRUPTED, json)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+        return tell("stopped by SIGTERM; what was saved is intact", code, json) if code else 0
+    except Exception as error:
+        code = exit_code(error)
+        if code is None:
+            tell(f"unforeseen {type(error).__name__}: {error}", 1, json)
+            raise
+        return tell(str(error), code, json)

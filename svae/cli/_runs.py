@@ -1,0 +1,112 @@
+"""What verbs share about recordings, runs and models."""
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+from svae.cli._machine import use_compilation_cache
+
+
+def frame_rate(recordings: Any) -> float | None:
+    """Frames per second: as given, else from the times of the frames; None where neither is known."""
+    import numpy as np
+
+    if recordings.fps is not None:
+        return recordings.fps
+    steps = [np.median(np.diff(t)) for t in recordings.times if t is not None and len(t) > 1]
+    return float(1 / np.median(steps)) if steps and np.median(steps) > 0 else None
+
+
+def open_model(path: Path) -> Any:
+    """The model of a run folder, or of a folder that `svae.save` wrote."""
+    from svae.runs import Run, is_run
+    from svae.store import load_model
+
+    use_compilation_cache()
+    if not is_run(path) and (path / "manifest.json").exists():
+        return load_model(path)
+    return Run(path).model()
+
+
+def open_data(path: Path, data: str, fps: float | None, dataset: str | None) -> Any:
+    """Recordings to ask the model of `path` about; what is left open is as it was in its run."""
+    from svae.data import load
+
+    before = _source(path)
+    found = load(data, fps=fps, dataset=dataset or before.get("dataset"))
+    timed = found.fps is not None or any(t is not None for t in found.times)
+    return found if timed else found._replace(fps=before.get("fps"))
+
+
+def _source(path: Path) -> dict[str, Any]:
+    """fps and dataset of the data that a run was fitted to; nothing for a model without a run."""
+    from svae.runs import Run, is_run
+
+    if not is_run(path):
+        return {}
+    provenance = Run(path).provenance()
+    return {"fps": provenance.get("fps"), "dataset": (provenance.get("source") or {}).get("dataset")}
+
+
+def random_key(seed: int) -> Any:
+    """The key of everything random in one command."""
+    import jax
+
+    from svae.config import ConfigError
+
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"--seed must be at least 0 and below 2**32, not {seed}")
+    return jax.random.key(seed)
+
+
+def names_of(path: Path) -> dict[int, str]:
+    """The names that people have given to the states of a run."""
+    from svae.runs import Run, is_run
+
+    return Run(path).names if is_run(path) else {}
+
+
+def stem(data: str) -> str:
+    """A short name for what a path or a pattern points to."""
+    from svae.data import safe_names
+
+    path = Path(data)
+    return safe_names([path.stem.rstrip("*._- ") or path.parent.name or "data"])[0]
+
+
+def new_folder(wanted: Path) -> Path:
+    """The folder, or the first of folder-2, folder-3, ... that does not exist."""
+    number, found = 2, wanted
+    while found.exists():
+        number, found = number + 1, wanted.with_name(f"{wanted.name}-{number}")
+    return found
+
+
+def summary(run: Any) -> dict[str, Any]:
+    """How a run stands, in a few values."""
+    provenance, lines, config = run.provenance(), run.metrics(), run.config
+    held = [line["held_out"] for line in lines if line.get("held_out") is not None]
+    last = lines[-1] if lines else {}
+    return {
+        "run": str(run.path),
+        "status": provenance["status"],
+        "model": config.model,
+        "states": config.states,
+        "latent_dim": config.latent_dim,
+        "recordings": len(provenance["data"]),
+        "frames": sum(entry["frames"] for entry in provenance["data"]),
+        "frames_per_second": provenance.get("fps"),
+        "steps": last.get("step", 0),
+        "bound": last.get("bound"),
+        "held_out": held[-1] if held else None,
+        "states_in_use": last.get("states_in_use"),
+        "seconds": last.get("seconds"),
+        **_bouts(run),
+    }
+
+
+def _bouts(run):
+    if not (run.path / "bouts.csv").exists():
+        return {}
+    lengths = [bout.stop_s - bout.start_s for bout in run.bouts()]
+    return {"bouts": len(lengths), "median_bout_s": statistics.median(lengths) if lengths else None}

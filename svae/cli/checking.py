@@ -1,0 +1,176 @@
+"""The verb check: what is in data before a fit, and what a fit of them will take."""
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from svae.cli import _cost
+from svae.cli._app import Json, verb
+from svae.cli._print import print_json, print_table, report
+from svae.cli._runs import frame_rate
+from svae.config import MODELS, Config
+
+FAR = 8.0  # robust standard deviations from the median that make an outlier
+SAMPLED = 4000  # frames that median and spread are taken from
+UNEVEN = 0.5  # a step of time that differs by this share from the usual one
+BINS = 100  # of time in the figure
+
+
+@verb
+def check(
+    data: str,
+    /,
+    *,
+    model: Literal[MODELS] = "slds",
+    states: int | None = None,
+    latent_dim: int = 8,
+    steps: int = 1000,
+    fps: float | None = None,
+    dataset: str | None = None,
+    figure: Path = Path("check.png"),
+    json: Json = False,
+):
+    """Check data before a fit: missing entries, outliers, sampling, and a forecast of memory and time.
+
+    Args:
+        data: A file, a folder or a pattern.
+        model: The latent model that the forecast is for.
+        states: Its number of states.
+        latent_dim: Its latent dimensions.
+        steps: Steps of its fit.
+        fps: Frames per second of data that do not say it themselves.
+        dataset: Which array of a container, or which columns of a table, to take.
+        figure: The figure to write, in the format of its ending; needs the extra svae[figures].
+    """
+    import svae.data
+    from svae.cli.fitting import suited
+
+    recordings = svae.data.load(data, fps=fps, dataset=dataset)
+    notes = svae.data.check(recordings)
+    chosen = {"model": model, "states": states, "latent_dim": latent_dim, "steps": steps}
+    config = Config.make({**suited(chosen, recordings), **chosen})
+    scale = _scale(recordings)
+    found = [_look(recordings, i, scale) for i in range(len(recordings.names))]
+    forecast = _cost.forecast(recordings, config)
+    drawn = _try_to_draw(figure, recordings, found, scale)
+    rows = [_row(name, y, f) for name, y, f in zip(recordings.names, recordings.sequences, found, strict=True)]
+    if json:
+        about = {"frames_per_second": frame_rate(recordings), "notes": notes, "forecast": forecast, "figure": drawn}
+        print_json({"recordings": rows} | about)
+        return
+    print_table(data, list(rows[0]), [list(row.values()) for row in rows])
+    report(forecast, f"a fit of {model}, about", False)
+    for note in notes:
+        print(note)
+    print(f"figure: {drawn}" if drawn else "no figure", file=sys.stderr)
+
+
+def _scale(recordings):
+    """Median and robust spread of every entry (P,); 0 where an entry does not vary."""
+    import warnings
+
+    import numpy as np
+
+    from svae.data import sample_frames
+
+    frames = sample_frames(recordings, SAMPLED, seed=0).astype(np.float64)
+    rows = frames.reshape(len(frames), -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an entry that is never seen is NaN, and no outlier
+        low, median, high = np.nanpercentile(rows, [25, 50, 75], axis=0)
+        spread = np.where(high > low, (high - low) / 1.349, np.nanstd(rows, 0))
+    return median, spread
+
+
+def _look(recordings, i, scale) -> dict[str, Any]:
+    """Counts over one recording, block by block, and its sampling."""
+    import numpy as np
+
+    from svae.data import blocks, seconds
+
+    y, (median, spread) = recordings.sequences[i], scale
+    usable = np.where(spread > 0, spread, np.inf)
+    missing, empty, far = [], 0, 0
+    for _, frames in blocks(y):
+        rows = np.asarray(frames, np.float64).reshape(len(frames), -1)
+        absent = np.isnan(rows)
+        missing.append(absent.mean(1))
+        empty += int(absent.all(1).sum())
+        far += int(np.sum(np.abs(rows - median) > FAR * usable))
+    steps = np.diff(seconds(recordings, i))
+    usual = float(np.median(steps)) if len(steps) else 1.0
+    return {
+        "missing": np.concatenate(missing),
+        "empty": empty,
+        "outliers": far,
+        "uneven": int(np.sum(np.abs(steps - usual) > UNEVEN * abs(usual))),
+        "longest_gap": float(steps.max()) if len(steps) else None,
+    }
+
+
+def _row(name, y, found) -> dict[str, Any]:
+    entries = int(y.size)
+    return {
+        "recording": name,
+        "frames": len(y),
+        "frame": "x".join(map(str, y.shape[1:])),
+        "missing_%": round(100 * float(found["missing"].mean()), 3),
+        "empty_frames": found["empty"],
+        "outliers": found["outliers"],
+        "outliers_%": round(100 * found["outliers"] / entries, 4),
+        "uneven_steps": found["uneven"],
+        "longest_gap": found["longest_gap"],
+    }
+
+
+def _try_to_draw(file, recordings, found, scale) -> str | None:
+    """The figure's path; without matplotlib, or a place to write, one sentence and None."""
+    from svae.config import ConfigError
+    from svae.experiments._figures import new_figure, style, write_atomically
+
+    try:
+        with style():
+            drawn = _draw(new_figure(11.0, 3.6), recordings, found, scale)
+            ending = file.suffix.removeprefix(".") or "png"
+            write_atomically(file, lambda stream: drawn.savefig(stream, format=ending, dpi=150))
+    except (ConfigError, OSError, ValueError) as error:
+        print(f"svae: no figure: {error}", file=sys.stderr)
+        return None
+    return str(file)
+
+
+def _binned(share):
+    """Means over BINS stretches of time."""
+    import numpy as np
+
+    edges = np.linspace(0, len(share), BINS + 1).astype(int)
+    return np.array(
+        [share[a : max(b, a + 1)].mean() if a < len(share) else share[-1] for a, b in itertools.pairwise(edges)]
+    )
+
+
+def _draw(figure, recordings, found, scale):
+    import numpy as np
+
+    from svae.data import sample_frames, seconds
+
+    left, middle, right = figure.subplots(1, 3)
+    share = np.stack([_binned(f["missing"]) for f in found[:60]])
+    most = max(1.0, 100 * float(share.max()))
+    picture = left.imshow(100 * share, aspect="auto", cmap="Greys", vmin=0, vmax=most, interpolation="nearest")
+    figure.colorbar(picture, ax=left)
+    left.set(title="missing entries, %", xlabel="time, % of the recording", ylabel="recording")
+    left.set(yticks=range(0, len(share), 1 + len(share) // 10))
+    y = np.asarray(recordings.sequences[0][:2000]).reshape(min(len(recordings.sequences[0]), 2000), -1)
+    shown = np.unique(np.linspace(0, y.shape[1] - 1, 5).astype(int))
+    median, spread = scale
+    z = (y[:, shown] - median[shown]) / np.where(spread[shown] > 0, spread[shown], 1)
+    middle.plot(seconds(recordings, 0)[: len(y)], z + 6 * np.arange(len(shown)), linewidth=0.8)
+    middle.set(title=f"{recordings.names[0]}: {len(shown)} entries", xlabel="time", yticks=[])
+    rows = sample_frames(recordings, SAMPLED, seed=0)
+    values = ((rows.reshape(len(rows), -1) - median) / np.where(spread > 0, spread, np.inf)).ravel()
+    right.hist(np.clip(values[np.isfinite(values)], -12, 12), bins=97, log=True)
+    right.axvline(-FAR, color="k", linewidth=0.8), right.axvline(FAR, color="k", linewidth=0.8)
+    right.set(title="values in robust sd", xlabel=f"beyond ±{FAR:g}: outliers", ylabel="entries")
+    return figure

@@ -1,0 +1,209 @@
+"""Verbs that fit: fit, rerun."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from svae.cli._app import Json, command, verb
+from svae.cli._machine import use_compilation_cache
+from svae.cli._print import report
+from svae.cli._runs import frame_rate, new_folder, stem, summary
+from svae.cli._values import assignments, duration
+from svae.config import MODELS, Config, ConfigError
+
+LONG = 500  # frames; longer recordings are fitted in windows unless told otherwise
+WINDOW, OVERLAP = 200, 20
+PATIENCE = 4  # measurements of the held-out bound, ten in a fit, without improvement before it stops early
+SAMPLED = 2000  # frames that are looked at for missing entries
+
+
+@verb
+def fit(
+    data: str | None = None,
+    /,
+    *,
+    model: Literal[MODELS] | None = None,
+    states: int | None = None,
+    latent_dim: int | None = None,
+    target_duration: str | None = None,
+    out: Path | None = None,
+    fps: float | None = None,
+    dataset: str | None = None,
+    steps: int | None = None,
+    restarts: int | None = None,
+    seed: int | None = None,
+    config: Path | None = None,
+    settings: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    max_time: str | None = None,
+    resume: bool = False,
+    json: Json = False,
+):
+    """Fit a model to recordings and write a run folder: model, states, latents, bouts, metrics, provenance.
+
+    The fit stops early when the held-out bound no longer improves. Ctrl-C saves; --resume goes on exactly.
+
+    Args:
+        data: A file, a folder or a pattern such as "day1/*.csv"; with --resume it may be left out.
+        model: The latent model; slds unless given.
+        states: An upper bound on the number of states.
+        latent_dim: Dimensions of the continuous latent.
+        target_duration: Mean duration of a state, such as 400ms, 0.4s or 12frames; the stickiness is found from it.
+            Unless given, 4 times as long as the data remember themselves.
+        out: The run folder; runs/NAME-OF-DATA unless given.
+        fps: Frames per second of the data, where they do not say it themselves.
+        dataset: Which array of a container, or which columns of a table, to take.
+        steps: Steps of the fit after the warm-up.
+        restarts: Fits from different starts in one program; the best by held-out bound is kept.
+        seed: Seed of everything random.
+        config: A TOML file of options, such as the config.toml of another run.
+        settings: name=value of any option of the configuration, such as --set hidden=[64,64]; may be repeated.
+        max_time: End the fit after this time, such as 30min or 2h, and write its answers.
+        resume: Go on with the run in --out from its newest checkpoint.
+    """
+    limit = None if max_time is None else _seconds(max_time)
+    named = {"model": model, "states": states, "latent_dim": latent_dim, "target_duration": target_duration}
+    named |= {"steps": steps, "restarts": restarts, "seed": seed}
+    given = {name: value for name, value in named.items() if value is not None}
+    if resume:
+        run, recordings = _resumed(data, out, fps, dataset, [*given, *(settings or []), *([config] if config else [])])
+    else:
+        options = {**_from_file(config), **given, **assignments(settings or [])}
+        run, recordings = _started(data, out, {"fps": fps, "dataset": dataset}, options)
+    _train(run, recordings, limit, resume, json)
+    report(summary(run), str(run.path), json)
+
+
+@verb
+def rerun(run: Path, /, *, out: Path | None = None, json: Json = False):
+    """Repeat a run with the same data, configuration and seed in a new folder, and say whether it ends the same.
+
+    Args:
+        run: The run folder to repeat.
+        out: The new run folder; RUN-again unless given.
+    """
+    from svae.runs import Run, start
+
+    first = Run(run)
+    recordings = first.load_data()
+    out = out or new_folder(run.with_name(f"{run.resolve().name}-again"))
+    use_compilation_cache()
+    again = start(out, recordings, first.config, source=first.provenance()["source"], command=command.get())
+    _train(again, recordings, None, False, json)
+    report(summary(again) | _comparison(first, again), str(out), json)
+
+
+def _seconds(text):
+    limit = duration(text, "--max-time")
+    if limit.in_frames:
+        raise ConfigError(f"--max-time needs a time such as 90s, 30min or 2h, not {text!r}")
+    return limit.value
+
+
+def _from_file(config: Path | None) -> dict[str, Any]:
+    """The options that a TOML file sets."""
+    import tomllib
+
+    if config is None:
+        return {}
+    try:
+        return tomllib.loads(config.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{config} could not be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{config} is not valid TOML: {error}") from None
+
+
+def _started(data, out, source, options):
+    """A new run folder and its recordings; what the user left open is chosen here and written to its config.toml."""
+    from svae.data import check, load
+    from svae.runs import start
+
+    if data is None:
+        raise ConfigError("fit needs the data: a file, a folder or a pattern, as in  svae fit walk.npy --out runs/walk")
+    Config.make({name: value for name, value in options.items() if name != "target_duration"})  # typos first
+    recordings = load(data, **source)
+    check(recordings)
+    options = _in_frames(options, frame_rate(recordings))
+    config = Config.make({**suited(options, recordings), **options})
+    use_compilation_cache()
+    out = out or new_folder(Path("runs", stem(data)))
+    return start(out, recordings, config, source={"path": data, **source}, command=command.get()), recordings
+
+
+def _in_frames(options, rate):
+    """The target duration as the configuration keeps it."""
+    text = options.get("target_duration")
+    if not isinstance(text, str):
+        return options
+    return options | {"target_duration": duration(text, "--target-duration").frames(rate, "--target-duration")}
+
+
+def suited(options, recordings) -> dict[str, Any]:
+    """Options that depend on the data: windows for long recordings, a mask channel where entries are missing."""
+    import numpy as np
+
+    from svae.data import sample_frames
+
+    found, model = {"patience": PATIENCE}, options.get("model", "slds")
+    if model in ("hmm", "lds", "slds") and "window" not in options and max(map(len, recordings.sequences)) > LONG:
+        found |= {"window": WINDOW, "overlap": OVERLAP}
+    if np.isnan(sample_frames(recordings, SAMPLED, seed=0)).any():
+        found["missing"] = True
+    return found | (_time_scale(options, recordings) if model in ("hmm", "slds") else {})
+
+
+def _time_scale(options, recordings) -> dict[str, Any]:
+    """How long a state lasts, from how long the data remember, and as many prior counts as there are states."""
+    from svae._model import DEFAULT_STATES
+    from svae.data import bout_frames, find_preprocess, preprocessed
+
+    found = {"concentration": float(options.get("states") or DEFAULT_STATES)}  # a switch never seen stays possible
+    if "stickiness" in options or "target_duration" in options:
+        return found
+    seen = preprocessed(recordings, find_preprocess(recordings, Config.make(options)))
+    return found | {"target_duration": bout_frames(seen)}
+
+
+def _resumed(data, out, fps, dataset, given):
+    from svae.data import load
+    from svae.runs import Run
+
+    if out is None:
+        raise ConfigError("--resume needs the run folder: svae fit --resume --out RUN")
+    if given:
+        raise ConfigError(f"--resume goes on with the configuration of {out}; leave out {given[0]}")
+    run = Run(out)
+    source = run.provenance().get("source") or {}
+    again = {"fps": fps or source.get("fps"), "dataset": dataset or source.get("dataset")}
+    recordings = run.load_data() if data is None else load(data, **again)
+    use_compilation_cache()
+    return run, recordings
+
+
+def _train(run, recordings, max_time, resume, json):
+    """Fit under the progress bar; who stops it is told how to go on."""
+    import sys
+
+    from svae.progress import bar, quiet
+    from svae.runs import train
+
+    try:
+        train(run, recordings, max_time=max_time, resume=resume, progress=quiet if json else bar)
+    except (KeyboardInterrupt, SystemExit):
+        print(f"svae: go on with  svae fit --resume --out {run.path}", file=sys.stderr)
+        raise
+
+
+def _comparison(first, again):
+    """Whether two runs have the same parameters, bit for bit."""
+    import numpy as np
+
+    from svae._sealed import read
+
+    if not (first.path / "model").exists():
+        return {"identical": None, "largest_difference": None, "first_status": first.provenance()["status"]}
+    a, b = read(first.path / "model")[0], read(again.path / "model")[0]
+    same = a.keys() == b.keys() and all(np.array_equal(a[name], b[name], equal_nan=True) for name in a)
+    apart = max((float(np.max(np.abs(a[name] - b[name]), initial=0)) for name in a if name in b), default=None)
+    return {"identical": same, "largest_difference": apart, "first_status": first.provenance()["status"]}

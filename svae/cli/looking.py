@@ -1,0 +1,159 @@
+"""Verbs that look: doctor, show, watch."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from svae.cli._app import Json, _version, verb
+from svae.cli._errors import USAGE
+from svae.cli._machine import examine, use_compilation_cache
+from svae.cli._print import print_json, print_table, report
+from svae.cli._runs import frame_rate, summary
+
+REFRESH = 1.0  # seconds
+BLOCKS = "▁▂▃▄▅▆▇█"
+CURVE = 60  # characters
+
+
+@verb
+def doctor(*, json: Json = False):
+    """Check this machine: Python, jax, its device, memory, the compilation cache and the extras."""
+    use_compilation_cache()
+    findings = examine(_version())
+    report(findings, "this machine", json)
+    return 0 if findings["device_works"] else USAGE
+
+
+@verb
+def show(path: str, /, *, fps: float | None = None, dataset: str | None = None, json: Json = False):
+    """Show what is in a data file, a run folder or a saved model.
+
+    Args:
+        path: A file or a folder of data, a run folder, or a folder with a model.
+        fps: Frames per second of data that do not say it themselves.
+        dataset: Which array of a container, or which columns of a table, to take.
+    """
+    from svae.runs import Run, is_run
+
+    if is_run(path):
+        report(summary(Run(path)), path, json)
+    elif (Path(path) / "manifest.json").exists():
+        report(_model(Path(path)), path, json)
+    else:
+        _show_data(path, fps, dataset, json)
+
+
+def _model(path) -> dict[str, Any]:
+    """Shape, preprocessing and configuration, as the manifest has them."""
+    from svae._sealed import read_manifest
+
+    found = read_manifest(path)
+    arrays = {name: entry["shape"] for name, entry in found["arrays"].items()}
+    numbers = sum(_product(shape) for shape in arrays.values())
+    preprocess = found.get("preprocess", {}).get("kind")
+    known = {
+        "svae": found.get("svae"),
+        "frame": str(found.get("shape")),
+        "preprocess": preprocess,
+        "parameters": numbers,
+    }
+    return known | {"config": found.get("config"), "arrays": [{"name": n, "shape": s} for n, s in arrays.items()]}
+
+
+def _product(shape):
+    total = 1
+    for n in shape:
+        total *= n
+    return total
+
+
+def _show_data(path, fps, dataset, json):
+    from svae.data import load, seconds
+
+    found = load(path, fps=fps, dataset=dataset)
+    rate = frame_rate(found)
+    rows = [
+        {
+            "recording": name,
+            "frames": len(y),
+            "frame": list(y.shape[1:]),
+            "type": str(y.dtype),
+            "frames_per_second": rate,
+        }
+        | {"ends_s": float(seconds(found, i)[-1]) if rate and len(y) else None}
+        for i, (name, y) in enumerate(zip(found.names, found.sequences, strict=True))
+    ]
+    if json:
+        print_json({"recordings": rows, "frames": found.frames})
+    else:
+        print_table(path, list(rows[0]), [list(row.values()) for row in rows])
+
+
+@verb
+def watch(run: Path, /, *, once: bool = False, json: Json = False):
+    """Watch a run that another process is fitting: its bound, held-out bound, states and speed.
+
+    Args:
+        run: The run folder.
+        once: Show how it stands now, and end.
+    """
+    from svae.runs import Run
+
+    watched = Run(run)
+    if json:
+        print_json(summary(watched) | {"running": watched.running})
+    elif once:
+        report(_view(watched), str(run), False)
+    else:
+        _live(watched)
+
+
+def _live(run):
+    """Redraw once a second until no process writes the run any more."""
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(_drawn(run), console=Console(), refresh_per_second=4) as live:
+        while run.running:
+            time.sleep(REFRESH)
+            live.update(_drawn(run))
+
+
+def _drawn(run):
+    from rich.table import Table
+
+    table = Table("name", "value", title=str(run.path), title_justify="left")
+    for name, value in _view(run).items():
+        table.add_row(name, "–" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value))
+    return table
+
+
+def _view(run) -> dict[str, Any]:
+    lines = run.metrics()
+    last = lines[-1] if lines else {}
+    notes = [line["note"] for line in lines if line.get("note")]
+    found = summary(run)
+    return {
+        "status": f"{found['status']}{', being written now' if run.running else ''}",
+        "phase": last.get("phase"),
+        "step": f"{found['steps']} of {run.config.warmup_steps + run.config.steps}",
+        "bound": found["bound"],
+        "bound over steps": _curve([line.get("bound") for line in lines]),
+        "held out": found["held_out"],
+        "held out over steps": _curve([line.get("held_out") for line in lines]),
+        "states in use": found["states_in_use"],
+        "frames per second": last.get("frames_per_second"),
+        "seconds": found["seconds"],
+        "last note": notes[-1] if notes else None,
+    }
+
+
+def _curve(values) -> str | None:
+    """A line of blocks, from the lowest to the highest of the later nine tenths: the first steps are far below."""
+    known = [v for v in values if v is not None]
+    known = known[len(known) // 10 :]
+    if len(known) < 2:
+        return None
+    shown = known[:: -(-len(known) // CURVE)]
+    low, high = min(shown), max(shown)
+    return "".join(BLOCKS[int((v - low) / ((high - low) or 1.0) * (len(BLOCKS) - 1))] for v in shown)
