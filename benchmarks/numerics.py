@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae.messages import GaussianChain, compensated_sum, gaussian_parallel, gaussian_sequential
+from svae.messages import GaussianChain, compensated_sum, gaussian_parallel, gaussian_sequential, kernels
 from tests.messages import oracles
 
 LENGTHS = {"easy": 10**6, "slow": 10**6, "rwalk": 100, "constvel": 100, "illQ": 10**6, "d30": 1000}
@@ -120,6 +120,15 @@ def long_sum():
     return {"terms": len(x), "relative_error": abs(float(compensated_sum(jnp.asarray(x))) / exact - 1), "target": 1e-7}
 
 
+def forms(longest, longest_parallel):
+    """Each form with its cap on T."""
+    if kernels.status().serve:
+        from svae.messages import gaussian_kernels
+
+        yield gaussian_kernels, longest
+    yield from ((gaussian_sequential, longest), (gaussian_parallel, longest_parallel))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--longest", type=int, default=10**6, help="cap on T")
@@ -130,7 +139,7 @@ def main():
     result = {"sum": long_sum(), "statsmodels": random_problems(options.problems), "chains": []}
     print(json.dumps(result))
     for name, T in LENGTHS.items():
-        for form, cap in ((gaussian_sequential, options.longest), (gaussian_parallel, options.longest_parallel)):
+        for form, cap in forms(options.longest, options.longest_parallel):
             chain = chain_of(name, min(T, cap))
             result["chains"].append(measure(form, chain, *oracles.rts(chain), name))
             print(json.dumps(result["chains"][-1]), flush=True)

@@ -1,8 +1,9 @@
 """Message passing on chains, one sequence at a time, knowing nothing of models.
 
-`gaussian` and `hmm` are the forms for the default backend, by one rule: sequential on the CPU, time-parallel elsewhere.
-The rule is applied at the first use, because asking for the backend initialises it. Values that only one form gives:
-`gaussian_sequential`, `gaussian_parallel`, `hmm_sequential`, `hmm_parallel`.
+`gaussian` and `hmm` are the forms for the default backend, by one rule: compiled kernels on the CPU, or sequential pure
+JAX where they were not built; time-parallel elsewhere. The rule is applied at the first use, because asking for the
+backend initialises it. One form by name: `gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `hmm_` alike.
+The kernels have reverse-mode derivatives only; forward mode is for the pure forms.
 """
 
 import importlib
@@ -21,21 +22,37 @@ __all__ = [
     "HMMFiltered",
     "HMMSmoothed",
     "compensated_sum",
+    "cpu_kernels",
     "fixed_point",
     "one_step",
     "unrolled",
 ]
 
 
+_FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels")]
+
+
 def _form() -> str:
     import jax
 
-    return "sequential" if jax.default_backend() == "cpu" else "parallel"
+    from svae.messages import kernels
+
+    if jax.default_backend() != "cpu":
+        return "parallel"
+    return "kernels" if kernels.status().serve else "sequential"
+
+
+def cpu_kernels() -> str:
+    """One sentence: which compiled kernels serve on the CPU, or why pure JAX does."""
+    from svae.messages import kernels
+
+    serve, reason = kernels.status()
+    return reason if serve else f"pure JAX: {reason}"
 
 
 def __getattr__(name: str):
     if name in ("gaussian", "hmm"):
         return importlib.import_module(f"svae.messages.{name}_{_form()}")
-    if name in ("gaussian_sequential", "gaussian_parallel", "hmm_sequential", "hmm_parallel"):
+    if name in _FORMS:
         return importlib.import_module(f"svae.messages.{name}")
     raise AttributeError(f"module 'svae.messages' has no attribute {name!r}")

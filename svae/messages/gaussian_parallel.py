@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from svae._linalg import cholesky_and_inverse, cholesky_semidefinite, eye_like, mm, mT, mv, tria
 from svae.messages import gaussian_chain as gaussian
 from svae.messages.compensated import compensated_sum
 from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed, Moments
+from svae.messages.prefix import prefixes
 from svae.messages.recurrence import parallel_matrices, parallel_vectors
 
 
@@ -63,8 +63,8 @@ def _predicted(chain: GaussianChain) -> Moments:
     first = Moments(chain.mean0, tria(chain.sqrt0))
     if len(chain.h) == 1:  # no transition to scan
         return jax.tree.map(lambda x: x[None], first)
-    prefixes = lax.associative_scan(_combine, _elements(chain, first))
-    rest = Moments(prefixes.b, prefixes.U)
+    found = prefixes(_combine, _elements(chain, first))
+    rest = Moments(found.b, found.U)
     return _refine(chain, jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), first, rest))
 
 

@@ -2,13 +2,13 @@
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from svae._linalg import mT
 from svae.messages import hmm_chain as hmm
 from svae.messages.compensated import compensated_sum
 from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
+from svae.messages.prefix import prefixes
 from svae.messages.recurrence import parallel_vectors
 
 
@@ -28,7 +28,7 @@ def _prefixes(product, chain: HMMChain) -> Float[Array, "T K"]:
         M = product(first[..., :, :, None] + then[..., None, :, :], -2)
         return M - hmm.finite(jnp.max(M, (-1, -2), keepdims=True))
 
-    return lax.associative_scan(combine, _elements(chain))[:, 0]
+    return prefixes(combine, _elements(chain))[:, 0]
 
 
 @jax.custom_jvp
@@ -95,7 +95,7 @@ def _backtrack(last, choices) -> Int[Array, "T"]:
         return jnp.take_along_axis(earlier, later, -1)
 
     start = jnp.broadcast_to(last, (1, choices.shape[-1]))
-    return lax.associative_scan(compose, jnp.concatenate([choices, start.astype(choices.dtype)])[::-1])[::-1, 0]
+    return prefixes(compose, jnp.concatenate([choices, start.astype(choices.dtype)])[::-1])[::-1, 0]
 
 
 def sample(chain: HMMChain, *, key) -> Int[Array, "T"]:

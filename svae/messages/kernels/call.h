@@ -1,0 +1,63 @@
+// What the kernels are given and what one build of them, for one instruction set, offers. Types only: no code here.
+#pragma once
+#include <cstdint>
+
+namespace svae {
+
+// One operand of a batch: sequence i begins at data + offset[i]; shared when all begin at the same place.
+template <class S>
+struct Operand {
+  const S* data;
+  const int64_t* offset;
+  bool shared;
+};
+
+// An output is dense: sequence i begins at data + i * size.
+template <class S>
+struct Output {
+  S* data;
+  int64_t size;
+};
+
+template <class S>
+struct Call {
+  int64_t T, D, batch;
+  const Operand<S>* in;
+  const Output<S>* out;
+};
+
+enum Operation {
+  kFilter,
+  kSmooth,
+  kFilterVjp,
+  kSmoothVjp,
+  kSample,
+  kSampleVjp,
+  kHmmFilter,
+  kHmmSmooth,
+  kHmmFilterVjp,
+  kHmmSmoothVjp,
+  kHmmBacktrack,
+  kHmmViterbi,
+  kOperations
+};
+
+template <class S>
+using Kernel = void (*)(const Call<S>&, int64_t first);
+
+// `lanes` runs sequences first .. first + width - 1 of a call (null where states, not sequences, fill the lanes); `one`
+// runs one sequence.
+template <class S>
+struct Kernels {
+  int width;
+  Kernel<S> lanes, one;
+};
+
+// One kernel in both precisions, for every operation, as built for one instruction set.
+struct Entry {
+  Kernels<float> f32;
+  Kernels<double> f64;
+};
+using Chooser = Entry (*)(Operation);
+
+}  // namespace svae

@@ -1,0 +1,254 @@
+"""The compiled kernels against the dense matrix, the enumeration, differences, and pure JAX."""
+
+import operator
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+from svae import messages
+from svae.messages import GaussianChain, HMMChain, gaussian_sequential, hmm_sequential, kernels
+from tests.messages import oracles
+from tests.messages.test_gaussian import blocks, cov, hard, on_device
+from tests.messages.test_hmm import CASES
+
+if not kernels.status().serve:
+    pytest.skip(kernels.status().reason, allow_module_level=True)
+
+from svae.messages import gaussian_kernels, hmm_kernels
+
+ROOT = Path(__file__).parents[2]
+CLOSE = {"atol": 1e-10, "rtol": 1e-10}
+
+
+def batch(B, T, D, dtype=np.float64):
+    """B different chains, all with the same A."""
+    chains = [oracles.gaussian_chain(np.random.default_rng(i), T, D, missing=0.3) for i in range(B)]
+    stacked = on_device(jax.tree.map(lambda *x: np.stack(x), *chains), dtype)
+    return stacked._replace(A=stacked.A[0]), GaussianChain(0, 0, None, 0, 0, 0, 0)
+
+
+def symmetric(chain):
+    return chain._replace(J=(chain.J + jnp.swapaxes(chain.J, -1, -2)) / 2)
+
+
+@pytest.mark.parametrize("T, D", [(1, 1), (1, 3), (2, 2), (5, 2), (4, 10), (3, 13)])
+def test_smoother_and_filter_are_the_dense_matrix(x64, T, D):
+    chain = oracles.gaussian_chain(np.random.default_rng(T), T, D, missing=0.3)
+    mean, S, log_z = oracles.dense(chain)
+    S, t = blocks(S, T, D), np.arange(T)
+    q = gaussian_kernels.smooth(on_device(chain))
+    np.testing.assert_allclose(q.mean, mean, **CLOSE)
+    np.testing.assert_allclose(cov(q.sqrt), S[t, t], **CLOSE)
+    np.testing.assert_allclose(cov(q.sqrt)[1:] @ np.swapaxes(q.gain, -1, -2), S[t[1:], t[:-1]], **CLOSE)
+    backward = [S[i, i] - q.gain[i] @ S[i + 1, i] for i in range(T - 1)] or q.gain
+    np.testing.assert_allclose(cov(q.back_sqrt), backward, **CLOSE)
+    np.testing.assert_allclose(q.log_z.sum(), log_z, **CLOSE)
+    second = cov(q.sqrt) + np.asarray(q.mean)[:, :, None] * np.asarray(q.mean)[:, None]
+    potentials = np.sum(chain.h * np.asarray(q.mean), -1) - np.sum(chain.J * second, (-1, -2)) / 2
+    np.testing.assert_allclose(q.kl, potentials - q.log_z, **CLOSE)
+    f = gaussian_kernels.filter(on_device(chain))
+    np.testing.assert_allclose(f.mean[-1], mean[-1], **CLOSE)
+    np.testing.assert_allclose(cov(f.sqrt[-1]), S[-1, -1], **CLOSE)
+    assert not np.any(np.triu(f.sqrt, 1)) and not np.any(np.triu(q.sqrt, 1)) and not np.any(np.triu(q.back_sqrt, 1))
+
+
+def test_roots_of_the_noise_need_not_be_triangular(x64):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(0), 5, 3))
+    turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
+    turned = chain._replace(Q_sqrt=chain.Q_sqrt @ turn, sqrt0=chain.sqrt0 @ turn)
+    got, want = gaussian_kernels.smooth(turned), gaussian_kernels.smooth(chain)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), got, want)
+
+
+@pytest.mark.parametrize("T, D", [(1, 2), (5, 2), (3, 5)])
+def test_gradients_are_those_of_differences(x64, T, D):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(5), T, D))
+
+    def everything(chain):
+        q = gaussian_kernels.smooth(symmetric(chain))
+        return q, gaussian_kernels.filter(symmetric(chain)), gaussian_kernels.sample(q, key=jax.random.key(0))
+
+    check_grads(jax.jit(everything), (chain,), order=1, modes=["rev"], atol=1e-6, rtol=1e-6, eps=1e-5)
+
+
+def test_gradient_of_log_z_is_the_smoothed_statistics(x64):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(4), 6, 3, missing=0.3))
+    gradient, q = jax.grad(gaussian_kernels.log_normalizer)(chain), gaussian_kernels.smooth(chain)
+    np.testing.assert_allclose(gradient.h, q.mean, **CLOSE)
+    second = cov(q.sqrt) + np.asarray(q.mean)[:, :, None] * np.asarray(q.mean)[:, None]
+    np.testing.assert_allclose(2 * gradient.J, -second, **CLOSE)
+
+
+def test_values_and_gradients_are_those_of_pure_jax(x64):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(6), 5, 2, missing=0.5))
+
+    def loss(form):
+        return lambda chain: sum(jnp.sum(jnp.sin(x)) for x in form.smooth(symmetric(chain)))
+
+    got, want = (jax.jit(jax.value_and_grad(loss(form)))(chain) for form in (gaussian_kernels, gaussian_sequential))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-9), got, want)
+    draws = [
+        form.sample(gaussian_kernels.smooth(chain), key=jax.random.key(0))
+        for form in (gaussian_kernels, gaussian_sequential)
+    ]
+    np.testing.assert_allclose(*draws, **CLOSE)
+
+
+@pytest.mark.parametrize("B", [1, 3, 17, 33])
+@pytest.mark.parametrize("D", [1, 3, 10])
+def test_a_batch_in_lanes_is_each_sequence_alone(x64, B, D):
+    chains, axes = batch(B, 4, D)
+
+    def pulled(chain):
+        q, pull = jax.vjp(gaussian_kernels.smooth, chain)
+        return q, pull(jax.tree.map(jnp.cos, q))[0]
+
+    together = jax.jit(jax.vmap(pulled, (axes,)))(chains)
+    for i in {0, B // 2, B - 1}:
+        alone = pulled(GaussianChain(*(x if axis is None else x[i] for x, axis in zip(chains, axes, strict=True))))
+        one = jax.tree.map(operator.itemgetter(i), together)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), one, alone)
+
+
+def test_two_batch_axes_and_a_shared_operand(x64):
+    chains, axes = batch(6, 3, 2)
+    square = GaussianChain(
+        *(x if a is None else x.reshape(2, 3, *x.shape[1:]) for x, a in zip(chains, axes, strict=True))
+    )
+    once = jax.vmap(gaussian_kernels.smooth, (axes,))(chains)
+    twice = jax.vmap(jax.vmap(gaussian_kernels.smooth, (axes,)), (axes,))(square)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a.reshape(b.shape), b), twice, once)
+    total = lambda c: sum(jnp.sum(jnp.sin(x)) for x in jax.vmap(gaussian_kernels.smooth, (axes,))(c))  # noqa: E731
+    apart = chains._replace(A=jnp.broadcast_to(chains.A, (6, *chains.A.shape)))
+    everywhere = lambda c: sum(jnp.sum(jnp.sin(x)) for x in jax.vmap(gaussian_kernels.smooth)(c))  # noqa: E731
+    np.testing.assert_allclose(jax.grad(total)(chains).A, jax.grad(everywhere)(apart).A.sum(0), **CLOSE)
+
+
+@pytest.mark.parametrize("name, target", [("random walk", 5e-5), ("constant velocity", 5e-4)])
+def test_float32_on_smooth_latents(name, target):
+    chain = hard(name, 100)
+    mean, S = oracles.rts(chain)
+    single = on_device(chain, np.float32)
+    lanes = jax.vmap(gaussian_kernels.smooth)(jax.tree.map(lambda x: jnp.stack([x] * 17), single))
+    sd = np.sqrt(np.diagonal(S, axis1=-2, axis2=-1))
+    for q in (gaussian_kernels.smooth(single), jax.tree.map(lambda x: x[16], lanes)):
+        assert np.max(np.abs(q.mean - mean) / sd) < target
+        assert all(np.all(np.isfinite(x)) for x in q)
+        assert np.all(np.linalg.eigvalsh(cov(q.sqrt)) > 0)
+
+
+def test_a_nan_stays_in_its_sequence():
+    chains, axes = batch(17, 5, 3, np.float32)
+    clean = jax.vmap(gaussian_kernels.smooth, (axes,))(chains)
+    q = jax.vmap(gaussian_kernels.smooth, (axes,))(chains._replace(h=chains.h.at[4, 2, 1].set(np.nan)))
+    assert np.all(np.isnan(q.mean[4])) and np.isnan(q.log_z[4, 2])
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(np.delete(a, 4, 0), np.delete(b, 4, 0)), q, clean)
+    chain = HMMChain(jnp.zeros(3), jnp.zeros((3, 3)), jnp.zeros((4, 3)).at[1, 1].set(jnp.nan), jnp.ones(4, bool))
+    assert np.isnan(hmm_kernels.smooth(chain).log_z[1])
+
+
+def test_a_large_dimension_runs_in_pure_jax():
+    def calls(D):
+        shapes = [(D,), (D, D), (1, D, D), (1, D), (1, D, D), (2, D, D), (2, D)]
+        chain = GaussianChain(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
+        return "ffi_call" in str(jax.make_jaxpr(gaussian_kernels.smooth)(chain))
+
+    assert calls(64) and not calls(65)
+
+
+# --- the hidden Markov chain --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_hidden_chain_is_the_enumeration(x64, case):
+    chain = oracles.hmm_chain(np.random.default_rng(0), **case)
+    log_z, states, pairs, best = oracles.enumerate_paths(chain)
+    n, chain = len(states), HMMChain(*map(jnp.asarray, chain))
+    q = hmm_kernels.smooth(chain)
+    np.testing.assert_allclose(q.states[:n], states, atol=1e-12)
+    np.testing.assert_allclose(q.transitions, pairs, atol=1e-12)
+    np.testing.assert_allclose(q.log_z.sum(), log_z, rtol=1e-13)
+    np.testing.assert_array_equal(hmm_kernels.viterbi(chain)[:n], best)
+    gradient = jax.grad(hmm_kernels.log_normalizer, allow_int=True)(chain)
+    np.testing.assert_allclose(gradient.node[:n], states, atol=1e-12)
+    np.testing.assert_allclose(gradient.log_trans, pairs, atol=1e-12)
+    np.testing.assert_allclose(gradient.log_init, states[0], atol=1e-12)
+
+
+def test_the_hidden_chain_is_pure_jax_on_a_longer_one(x64):
+    chain = HMMChain(
+        *map(jnp.asarray, oracles.hmm_chain(np.random.default_rng(6), T=50, K=21, real=41, impossible=True))
+    )
+    got, want = (jax.jit(form.smooth)(chain) for form in (hmm_kernels, hmm_sequential))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-11), got, want)
+    key = jax.random.key(0)
+    np.testing.assert_array_equal(hmm_kernels.viterbi(chain), hmm_sequential.viterbi(chain))
+    np.testing.assert_array_equal(hmm_kernels.sample(chain, key=key), hmm_sequential.sample(chain, key=key))
+
+
+def test_gradients_of_the_hidden_chain(x64):
+    chain = HMMChain(*map(jnp.asarray, oracles.hmm_chain(np.random.default_rng(2), T=6, K=3, real=5)))
+
+    def everything(*potentials):
+        c = HMMChain(*potentials, chain.mask)
+        return hmm_kernels.smooth(c), hmm_kernels.filter(c)
+
+    check_grads(everything, tuple(chain[:3]), order=1, modes=["rev"], atol=1e-6, rtol=1e-6)
+
+
+def test_gradients_beside_lost_probabilities_are_those_of_pure_jax(x64):
+    """States that the product of probabilities loses to underflow go through logarithms, derivatives too."""
+    rng = np.random.default_rng(8)
+    trans = np.where(rng.random((9, 9)) < 0.5, -np.inf, 0) + 1000 * rng.normal(size=(9, 9)) * (rng.random((9, 9)) < 0.5)
+    np.fill_diagonal(trans, 0)
+    chain = HMMChain(*map(jnp.asarray, (np.zeros(9), trans, 800 * rng.normal(size=(12, 9)), np.ones(12, bool))))
+    weights = jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), hmm_kernels.smooth(chain))
+
+    def loss(form):
+        return lambda *p: sum(
+            jnp.sum(w * x) for w, x in zip(weights, form.smooth(HMMChain(*p, chain.mask)), strict=True)
+        )
+
+    got, want = (
+        jax.jit(jax.value_and_grad(loss(form), (0, 1, 2)))(*chain[:3]) for form in (hmm_kernels, hmm_sequential)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-8, rtol=1e-10), got, want)
+
+
+@pytest.mark.parametrize("K, scale", [(100, 100.0), (30, 1000.0)])
+def test_hostile_likelihoods_in_float32(K, scale):
+    rng = np.random.default_rng(7)
+    node, log_trans = scale * rng.normal(size=(60, K)), np.log(rng.dirichlet(np.ones(K), size=K))
+    double = HMMChain(np.full(K, -np.log(K)), log_trans, node.astype(np.float32).astype(np.float64), np.ones(60, bool))
+    with jax.enable_x64(True):
+        exact = jax.tree.map(np.asarray, hmm_kernels.smooth(HMMChain(*map(jnp.asarray, double))))
+    q = hmm_kernels.smooth(HMMChain(*(jnp.asarray(x, jnp.float32) for x in double[:3]), jnp.asarray(double.mask)))
+    assert all(np.all(np.isfinite(x)) for x in q)
+    np.testing.assert_allclose(q.states, exact.states, atol=1e-3 * scale / 100)
+    np.testing.assert_allclose(q.log_z.sum(), exact.log_z.sum(), rtol=1e-6)
+
+
+# --- which form serves --------------------------------------------------------------------------------------------
+
+
+def test_kernels_serve_on_the_cpu():
+    assert messages.gaussian is gaussian_kernels and messages.hmm is hmm_kernels
+    assert "kernels" in messages.cpu_kernels()
+
+
+@pytest.mark.parametrize("library", [None, b"no library"])
+def test_without_a_library_pure_jax_serves(tmp_path, library):
+    shutil.copytree(ROOT / "svae", tmp_path / "svae", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    if library:
+        (tmp_path / "svae" / "messages" / "kernels" / kernels.LIBRARY.name).write_bytes(library)
+    code = "from svae import messages as m; print(m.gaussian.__name__, m.hmm.__name__, m.cpu_kernels())"
+    said = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, text=True)
+    assert said.startswith("svae.messages.gaussian_sequential svae.messages.hmm_sequential pure JAX: ")
+    assert said.count("\n") == 1
