@@ -66,13 +66,22 @@ def _switches(models, y, mask, both):
 
 
 def with_factor(models: SVAE, factor: Float[Array, " R"]) -> SVAE:
-    """The sticky counts of each restart times a factor, in the prior and, by as much, in q."""
-    prior = models.pgm.prior.transitions.counts  # (R, K, K)
-    K = prior.shape[-1]
-    before = prior[:, 0, 0] - prior[:, 0, -1]
-    after = jnp.clip(before * factor, LEAST, LARGEST)
-    more = (after - before)[:, None, None] * jnp.eye(K, dtype=prior.dtype)[None]
-    q = models.q.transitions.counts
-    new_q = jnp.maximum(q + more, jnp.minimum(q, prior + more))  # never below the prior on account of this
+    """The sticky counts of each restart times a factor, in the prior and, by as much, in q.
+
+    Never by a difference of counts: of 1e20 float32 keeps 7 digits, and a state would be left without any.
+    """
+    prior, q = models.pgm.prior.transitions.counts, models.q.transitions.counts  # (R, K, K)
+    other, same = prior[:, 0, -1], jnp.diagonal(prior, axis1=1, axis2=2)
+    after = other + jnp.clip((prior[:, 0, 0] - other) * factor, LEAST, LARGEST)
+    seen = jnp.maximum(jnp.diagonal(q, axis1=1, axis2=2) - same, 0)
     where = lambda m: (m.pgm.prior.transitions, m.q.transitions)  # noqa: E731
-    return eqx.tree_at(where, models, (expfam.Dirichlet(prior + more), expfam.Dirichlet(new_q)))
+    return eqx.tree_at(
+        where,
+        models,
+        (_with_diagonal(prior, jnp.broadcast_to(after[:, None], same.shape)), _with_diagonal(q, after[:, None] + seen)),
+    )
+
+
+def _with_diagonal(counts, diagonal):
+    eye = jnp.eye(counts.shape[-1], dtype=bool)[None]
+    return expfam.Dirichlet(jnp.where(eye, diagonal[:, None, :], counts))

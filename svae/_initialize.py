@@ -12,15 +12,19 @@ from svae import expfam
 from svae._model import SVAE
 from svae._states import States, find_states, kmeans
 from svae.expfam import Gaussian
-from svae.nets import START_SD, with_linear_map, with_precision
+from svae.nets import START_SD, with_linear_map, with_noise, with_precision
 
 SWEEPS = 25  # of mean field on the warm latents
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
+LEAST_NOISE = 0.1  # sd of standardised data; where D = P nothing is left to noise
+
+
 class PCA(NamedTuple):
     W: np.ndarray  # (P, D): y = W x + b with x of unit variance
     b: np.ndarray  # (P,)
+    sd: np.ndarray  # (P,) of what is left over
 
 
 def pca(frames: np.ndarray, D: int) -> PCA:
@@ -32,7 +36,8 @@ def pca(frames: np.ndarray, D: int) -> PCA:
     rank = min(D, len(s))
     W = np.zeros((frames.shape[1], D))
     W[:, :rank] = Vt[:rank].T * s[:rank] / np.sqrt(len(frames))
-    return PCA(W, b)
+    left = np.where(seen, centred - centred @ Vt[:rank].T @ Vt[:rank], 0)
+    return PCA(W, b, np.sqrt((left**2).sum(0) / np.maximum(seen.sum(0), 1)))
 
 
 def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
@@ -40,10 +45,20 @@ def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
     if model.recognize.linear is None or model.config.likelihood in ("bernoulli", "poisson"):
         return model
     found = pca(frames.reshape(len(frames), -1), model.config.latent_dim)
-    W, b = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b))
-    # as sure of x as the observation network is at its start; the residual of PCA would be 0 where D = P
-    recognize = with_precision(with_linear_map(model.recognize, W, b), W.T @ W / START_SD**2)
-    return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, with_linear_map(model.observe, W, b)))
+    W, b, sd = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b, _noise(model, found)))
+    # as sure of x as the observation network is at its start
+    recognize = with_precision(with_linear_map(model.recognize, W, b), (W / sd[:, None] ** 2).T @ W)
+    observe = with_noise(with_linear_map(model.observe, W, b), sd.reshape(model.shape))
+    return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, observe))
+
+
+def _noise(model: SVAE, found: PCA) -> np.ndarray:
+    """sd (P,) of the observations at the start: for a chain of states, what PCA leaves over.
+
+    Its states differ in how x moves, and a vague x moves as all of them at once: mean field then begins with one state.
+    """
+    states = model.config.model in ("hmm", "slds") and model.config.variance == "learned"
+    return np.maximum(found.sd, LEAST_NOISE) if states else np.full(len(found.sd), START_SD)
 
 
 def at_latents(model: SVAE, latents: list[np.ndarray], *, seed: int) -> SVAE:

@@ -30,6 +30,8 @@ def examine(version: str) -> dict[str, Any]:
 
     import jax
 
+    from svae.messages import cpu_kernels
+
     device = jax.devices()[0]
     return {
         "svae": version,
@@ -37,6 +39,7 @@ def examine(version: str) -> dict[str, Any]:
         "jax": jax.__version__,
         "device": f"{device.platform} ({device.device_kind}), {len(jax.devices())} in all",
         "device_works": _device_works(),
+        "message_passing": cpu_kernels() if device.platform == "cpu" else "time-parallel pure JAX",
         "cores": os.cpu_count(),
         "memory_gb": memory_gb(),
         "cache": jax.config.jax_compilation_cache_dir,
@@ -47,7 +50,6 @@ def examine(version: str) -> dict[str, Any]:
 EXTRAS = {  # extra -> the packages it brings, as they are imported
     "figures": ("matplotlib",),
     "io": ("h5py", "pandas", "pyarrow", "av", "xarray"),
-    "view": ("starlette", "uvicorn"),
     "paper": ("sklearn",),
 }
 

@@ -29,6 +29,7 @@ from svae.nets.observation import (
     VARIANCES,
     Observation,
     make_observation,
+    with_noise,
 )
 from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
 from svae.nets.trunks import ACTIVATIONS
@@ -58,5 +59,6 @@ __all__ = [
     "make_recognition",
     "partial_isometry",
     "with_linear_map",
+    "with_noise",
     "with_precision",
 ]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ from svae.nets.linear import Embed, partial_isometry
 from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, choose, dense, mlp
 
 START_SD = 0.3  # leaves a tenth of the variance of standardised data to noise: latents are worth using from the start
+Noisy = TypeVar("Noisy", bound=eqx.Module)  # an Observation, or a posterior over its weights
 SMALL = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
 
 
@@ -172,3 +173,10 @@ def make_observation(
     linear = Embed(partial_isometry(P, latent_dim, key=key_linear), jnp.zeros(P)) if kind.linear else None
     scale: Scale = choose("variance", variance, VARIANCES)(sd, event_shape, head, key=key_scale)
     return Observation(trunk, correction, linear, choose("likelihood", likelihood, LIKELIHOODS)(scale), event_shape)
+
+
+def with_noise(observe: Noisy, sd: Float[Array, "*event"]) -> Noisy:
+    """`observe` with its sd at sd where it is learned entry by entry; other observations as they are."""
+    if not isinstance(getattr(observe.likelihood, "scale", None), LearnedScale):
+        return observe
+    return eqx.tree_at(lambda o: o.likelihood.scale.log_sd, observe, jnp.log(sd))

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from svae.nets.likelihoods import Likelihood
 from svae.nets.linear import Embed
 from svae.nets.observation import Observation
 
@@ -32,6 +33,11 @@ class GaussianWeights(eqx.Module):
     def linear(self) -> Embed | None:
         """The linear map of the mean weights, for `with_linear_map`."""
         return self.observation.linear
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The likelihood of the mean weights, for `with_noise`."""
+        return self.observation.likelihood
 
     def draw(self, *, key: PRNGKeyArray) -> Observation:
         """γ̂ = mean + exp(log_sd) ε, ε ~ N(0, I), as an observation with plain weights."""
