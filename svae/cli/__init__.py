@@ -5,11 +5,12 @@ import warnings
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from svae.cli import asking, checking, experiments, exporting, fitting, looking, predicting
+from svae.cli import asking, checking, experiments, exporting, fitting, looking, predicting, reporting
 from svae.cli._app import app, command
 from svae.cli._errors import USAGE, exit_code, tell, tell_warning
 
-__all__ = ["app", "asking", "checking", "experiments", "exporting", "fitting", "looking", "main", "predicting"]
+__all__ = ["app", "asking", "checking", "experiments", "exporting", "fitting", "looking", "main"]
+__all__ += ["predicting", "reporting"]
 INTERRUPTED = 130  # 128 + SIGINT
 
 

@@ -12,6 +12,8 @@ EXAMPLES = {
     "sample": "svae sample runs/walk --length 2s --samples 3 --out walk-samples.nc",
     "impute": "svae impute runs/walk walk.npy --out walk-filled",
     "export": "svae export runs/walk --to csv --out walk-tables",
+    "report": "svae report runs/walk",
+    "movies": "svae movies runs/walk --length 2s",
     "rerun": "svae rerun runs/walk --out runs/walk-again",
     "demo": "svae demo pinwheel",
     "paper": "svae paper gradients",

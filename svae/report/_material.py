@@ -1,0 +1,76 @@
+"""Everything that a page or a movie shows of a run, read once."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svae.config import Config
+from svae.data import DataError, Recordings, preprocessed
+from svae.report._bouts import Stretch, stretches, usage
+from svae.runs import Posterior, Run, RunError
+
+SWITCHING = ("gmm", "hmm", "slds")  # models with discrete states
+MARKOV = ("hmm", "slds")  # whose states follow each other
+TEMPORAL = ("hmm", "lds", "slds")  # that know how a recording goes on
+SHARE = 0.01  # of all frames that a state in use has at least
+
+
+class Material(NamedTuple):
+    """A run with its answers, its model, and its recordings where they can still be read."""
+
+    run: Run
+    config: Config
+    model: Any
+    posteriors: dict[str, Posterior]
+    stretches: list[Stretch]  # bouts in frames, recording by recording
+    usage: np.ndarray  # (K,) share of all frames
+    names: dict[int, str]
+    fps: float | None
+    raw: Recordings | None  # as they lie in their files
+    seen: Recordings | None  # as the model sees them, in the units of the data
+    why_no_data: str  # "" where there are data
+
+    @property
+    def states(self) -> list[int]:
+        """Those with a share of the frames worth showing, the commonest first."""
+        return [int(k) for k in np.argsort(-self.usage, kind="stable") if self.usage[k] >= SHARE]
+
+    @property
+    def unit(self) -> str:
+        """Of every duration: seconds where a clock is known."""
+        return "s" if self.fps else "frames"
+
+    def duration(self, frames: Any) -> Any:
+        """Frames in that unit."""
+        return frames / self.fps if self.fps else frames
+
+
+def gather(run: Run) -> Material:
+    """RunError where the run has no answers yet."""
+    if not (run.path / "bouts.csv").exists():
+        raise RunError(f"{run.path} has no answers yet; wait for the end of its fit, or go on with `svae fit --resume`")
+    posteriors = {name: run.posterior(name) for name in run.recordings()}
+    config, model = run.config, run.model()
+    raw, why = _data(run)
+    seen = None if raw is None else preprocessed(raw, model.preprocess)
+    found = [s for i, p in enumerate(posteriors.values()) for s in stretches(i, p.state)]
+    share = usage(list(posteriors.values()))
+    fps = _rate(run, posteriors)
+    return Material(run, config, model, posteriors, found, share, run.names, fps, raw, seen, why)
+
+
+def _data(run) -> tuple[Recordings | None, str]:
+    """The recordings, or why they cannot be had."""
+    try:
+        return run.load_data(), ""
+    except (RunError, DataError, OSError) as error:
+        return None, str(error)
+
+
+def _rate(run, posteriors) -> float | None:
+    """Frames per second: as given, else from the clock of the first recording; None where there is neither."""
+    if run.provenance().get("fps"):
+        return float(run.provenance()["fps"])
+    time = next(iter(posteriors.values())).time
+    step = float(np.median(np.diff(time))) if len(time) > 1 else 1.0
+    return None if step <= 0 or np.array_equal(time, np.arange(len(time))) else 1 / step

@@ -1,0 +1,179 @@
+"""A run in words: what was fitted and found, and what looks wrong."""
+
+import math
+
+import numpy as np
+
+from svae.report._diagram import TITLES
+from svae.report._material import MARKOV, SWITCHING, Material
+from svae.report._palette import label
+
+FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
+FEW = 3  # recordings, below which nothing is held out whole
+FALL = 0.05  # of its rise that a held-out bound may lose after its best
+RUSHED = 0.25  # share of states in bouts of one frame or two
+
+
+def summary(material: Material) -> list[str]:
+    """Sentences for the card at the top of the page."""
+    return [s for s in (_data(material), _fit(material), _states(material), _bound(material)) if s]
+
+
+def _data(material):
+    found, config = material.posteriors, material.config
+    frames = sum(len(p.state) for p in found.values())
+    clock = f", {_span(frames / material.fps)} at {material.fps:g} frames a second" if material.fps else ""
+    latent = f"a latent of {config.latent_dim} dimensions"
+    within = f"at most {len(material.usage)} states and {latent}" if config.model in SWITCHING else latent
+    many = f"{len(found)} recordings" if len(found) > 1 else "one recording"
+    title = TITLES[config.model]
+    return f"{title[0].upper()}{title[1:]} with {within}, fitted to {many} of {frames:,} frames{clock}."
+
+
+def _fit(material):
+    lines, provenance = material.run.metrics(), material.run.provenance()
+    if not lines:
+        return ""
+    fitted = sum(line["phase"] == "fit" for line in lines)
+    took = f" in {_span(lines[-1]['seconds'])}" if lines[-1].get("seconds") else ""
+    return f"The fit took {fitted} steps after a warm-up of {len(lines) - fitted}{took}; it is {provenance['status']}."
+
+
+def _states(material):
+    if material.config.model not in SWITCHING:
+        return ""
+    used = material.states
+    most = (
+        f"{label(used[0], material.names)} is the commonest, with {100 * material.usage[used[0]]:.0f} % of the frames"
+    )
+    return f"{_count(len(used), 'state is', 'states are')} in use; {most}. {_lasting(material)}"
+
+
+def _lasting(material):
+    if material.config.model not in MARKOV:
+        return ""
+    target = material.config.target_duration
+    asked = f", and the target was {_length(material, target)}" if target else ""
+    return f"The median bout lasts {_length(material, median_bout(material))}{asked}."
+
+
+def _bound(material):
+    held = _held_out(material)
+    return f"The held-out bound is {number(held[-1])} nats per frame." if held else "Nothing was held out."
+
+
+def median_bout(material: Material) -> float:
+    """In frames, over all bouts."""
+    return float(np.median([s.frames for s in material.stretches]))
+
+
+def _held_out(material):
+    return [line["held_out"] for line in material.run.metrics() if line.get("held_out") is not None]
+
+
+def number(value: float) -> str:
+    """Four digits, and a minus that is one."""
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _length(material, frames):
+    return f"{material.duration(frames):.2g} s" if material.fps else f"{frames:.3g} frames"
+
+
+def _span(seconds):
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def _count(number, one, many):
+    return f"{number} {one if number == 1 else many}"
+
+
+# --- warnings -----------------------------------------------------------------------------------------------------
+
+
+def warnings(material: Material) -> list[str]:
+    """Sentences about numbers that look wrong, each with what to do."""
+    checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
+    return [sentence for check in checks if (sentence := check(material))]
+
+
+def _unfinished(material):
+    status = material.run.provenance()["status"]
+    if status != "finished":
+        return f"The run is {status}, not finished: what follows may still change. `svae fit --resume` goes on."
+    return ""
+
+
+def _not_finite(material):
+    lines = [line for line in material.run.metrics() if line["phase"] == "fit"]
+    lost = sum(line.get("bound") is None for line in lines)
+    error = sum(int(np.isnan(p.error).sum()) for p in material.posteriors.values())
+    said = f"The bound was not finite in {lost} of {len(lines)} steps; try a smaller learning_rate. " if lost else ""
+    return said + (f"{_count(error, 'frame has', 'frames have')} nothing observed." if error else "")
+
+
+def _bout_length(material):
+    target = material.config.target_duration
+    if material.config.model not in MARKOV or not target:
+        return ""
+    ratio = median_bout(material) / target
+    if 1 / FAR <= ratio <= FAR:
+        return ""
+    word, remedy = ("longer", "fewer recordings than states, or a short fit,") if ratio > 1 else ("shorter", "noise")
+    lasts = _length(material, median_bout(material))
+    return (
+        f"The median bout lasts {lasts}, {word} than the target of {_length(material, target)} by more than a factor "
+        f"of {FAR:g}; {remedy} may be why. Fit for more steps, or ask for another --target-duration."
+    )
+
+
+def _unused(material):
+    if material.config.model not in SWITCHING:
+        return ""
+    idle = len(material.usage) - len(material.states)
+    if idle < max(2, len(material.usage) // 2):
+        return ""
+    return f"{idle} of {len(material.usage)} states have less than 1 % of the frames; fewer --states would do."
+
+
+def _one_state(material):
+    if material.config.model in SWITCHING and len(material.states) == 1 and len(material.usage) > 1:
+        return "Nearly all frames are in one state: nothing was segmented. Fit for longer, or with more restarts."
+    return ""
+
+
+def _rushed(material):
+    if material.config.model not in MARKOV or len(material.stretches) < 10:
+        return ""
+    share = float(np.mean([s.frames <= 2 for s in material.stretches]))
+    if share <= RUSHED:
+        return ""
+    return f"{100 * share:.0f} % of the bouts last one frame or two; a --target-duration would make states last."
+
+
+def _falling(material):
+    held = _held_out(material)
+    if len(held) < 3 or not all(map(math.isfinite, held)):
+        return ""
+    rise = max(held) - held[0]
+    if max(held) - max(held[-2:]) <= FALL * max(rise, abs(max(held)) * 0.01):  # one low measurement is chance
+        return ""
+    return (
+        f"The held-out bound fell from {number(max(held))} to {number(held[-1])}: the fit has begun to learn its "
+        "recordings by heart. Fit for fewer steps, set patience, or bring more recordings."
+    )
+
+
+def _few(material):
+    if len(material.posteriors) >= FEW:
+        return ""
+    many = _count(len(material.posteriors), "recording", "recordings")
+    return f"There {'is' if many.startswith('1 ') else 'are'} only {many}: nothing here tells one animal from another."
+
+
+def _frozen(material):
+    x = np.concatenate([p.mean for p in material.posteriors.values()])
+    still = int(np.sum(x.std(0) < 1e-3 * max(float(x.std()), 1e-12)))
+    return f"{still} of {x.shape[1]} latent dimensions do not move; a smaller latent_dim would do." if still else ""

@@ -1,0 +1,155 @@
+"""The page, its figures and the movies of one small run, read back as a browser or a player would."""
+
+import base64
+import contextlib
+import io
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from svae.cli import main
+from svae.experiments._figures import style
+from svae.report import movies, report
+from svae.report._drawings import drawings
+from svae.report._material import gather
+from svae.report._report import page_text
+from svae.report._words import warnings
+from svae.runs import Run, RunError
+from tests.report.conftest import FPS, answered, line
+
+OPEN = {"meta", "img", "br", "hr", "link"}  # tags without an end
+
+
+class Page(HTMLParser):
+    """All tags, and whether each that opens is closed in turn."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.found = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        if tag not in OPEN:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+
+def images(page):
+    return [attributes for tag, attributes in page.found if tag == "img"]
+
+
+def told(*arguments):
+    """What a verb prints with --json."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(out.getvalue())
+
+
+@pytest.fixture(scope="module")
+def made(run):
+    (run.path / "names.json").write_text(json.dumps({"0": "rest <b> $x$", "1": "走る", "2": "turn"}))
+    return told("report", run.path)
+
+
+def test_the_page_parses_and_asks_nobody(made):
+    text = Path(made["page"]).read_text(encoding="utf-8")
+    page = Page(text)
+    assert not page.stack and made["bytes"] < 5_000_000
+    words = re.sub(r"base64,[A-Za-z0-9+/=]*", "", text)
+    assert not re.search(r"//|url\(|@import|<script|<link|<b> ", words)
+    assert all(link.startswith("#") for _, a in page.found for name, link in a.items() if name == "href")
+    anchors = {a.get("id") for tag, a in page.found if tag == "section"}
+    assert {"#" + anchor for anchor in anchors} == {a["href"] for tag, a in page.found if tag == "a"}
+    assert {"summary", "training", "ethogram", "states", "latents", "forecast", "model"} <= anchors
+
+
+def test_every_figure_is_in_the_page_and_in_two_files(made):
+    shown = images(Page(Path(made["page"]).read_text(encoding="utf-8")))
+    figures = Path(made["page"]).parent / "figures"
+    names = {file.stem for file in figures.iterdir()}
+    assert len(shown) == len(names) == made["figures"] and all(image["alt"] for image in shown)
+    assert {"usage", "state-00", "transitions", "similarity", "forecast"} <= names
+    for image in shown:
+        assert base64.b64decode(image["src"].removeprefix("data:image/webp;base64,"))[8:12] == b"WEBP"
+    for name in names:
+        assert (figures / f"{name}.png").read_bytes()[1:4] == b"PNG"
+        assert (figures / f"{name}.pdf").read_bytes()[:4] == b"%PDF"
+
+
+def test_where_the_recordings_are_gone_the_page_says_so(run, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run.path, copy)
+    known = json.loads((copy / "provenance.json").read_text())
+    known["source"]["path"] = str(tmp_path / "gone.npz")
+    (copy / "provenance.json").write_text(json.dumps(known))
+    material = gather(Run(copy))
+    with style():
+        drawn = list(drawings(material))
+    text = page_text(material, drawn, [b""] * len(drawn))
+    names = {d.name for d in drawn}
+    assert "forecast" not in names and "latents" in names and "gone.npz" in text
+    with pytest.raises(RunError, match=r"movies need the recordings again: .*gone\.npz"):
+        next(movies(Run(copy)))
+
+
+def test_a_run_without_answers_is_refused(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    (tmp_path / "copy" / "bouts.csv").unlink()
+    with pytest.raises(RunError, match="no answers yet"):
+        report(Run(tmp_path / "copy"))
+
+
+def test_movies_open_with_the_right_number_of_frames(run):
+    import av
+
+    found = told("movies", run.path, "--recording", run.recordings()[1], "--length", "2.5s")["movies"]
+    assert len(found) == len(gather(run).states) + 2
+    for made in found:
+        with av.open(made["file"]) as movie:
+            frames = [frame.to_ndarray(format="rgb24") for frame in movie.decode(video=0)]
+            assert len(frames) == made["frames"] and movie.streams.video[0].average_rate == FPS
+            assert np.ptp(frames[0]) > 100 and movie.streams.video[0].codec_context.name in ("h264", "mpeg4")
+    assert [made["frames"] for made in found if "recording-" in made["file"]] == [25]
+
+
+def test_warnings_tell_what_looks_wrong(run):
+    material = gather(run)
+    said = lambda m: " ".join(warnings(m))  # noqa: E731
+    config = type(material.config)
+    long = config.make(material.config.to_dict() | {"target_duration": 200.0})
+    assert "shorter than the target" in said(material._replace(config=long))
+    one = dict(list(material.posteriors.items())[:1])
+    assert "only 1 recording" in said(material._replace(posteriors=one))
+    assert "one state" in said(material._replace(usage=np.array([1.0, 0.0, 0.0])))
+    (run.path / "metrics.jsonl").rename(run.path / "kept.jsonl")
+    try:
+        (run.path / "metrics.jsonl").write_text("".join(line(*step) for step in FALLING))
+        assert "held-out bound fell" in said(material) and "not finite in 1 of 4 steps" in said(material)
+    finally:
+        (run.path / "kept.jsonl").rename(run.path / "metrics.jsonl")
+
+
+FALLING = [(1, -9.0, -10.0), (2, -5.0, -5.0), (3, None, -7.0), (4, -4.0, -8.0)]
+
+
+EVERY = [("vae", (1,)), ("gaussian", (10, 12)), ("gmm", (9, 9, 3)), ("lds", (5, 3)), ("slds", (4, 2)), ("slds", (9, 9))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "shape"), EVERY, ids=str)
+def test_every_model_and_every_kind_of_frame(model, shape, tmp_path):
+    run = answered(tmp_path / "any", model, shape)
+    made = report(run)
+    assert {"training", "latents", "model"} <= set(made.figures)
+    assert ("ethogram" in made.figures) == (model in ("gmm", "slds"))
+    assert ("forecast" in made.figures) == (model in ("lds", "slds"))
+    assert len(list(movies(run, frames=5))) >= 2
