@@ -14,7 +14,7 @@ COMPILING = 25.0  # seconds, the first time
 
 
 def forecast(recordings: Any, config: Any) -> dict[str, Any]:
-    """A rough forecast, set by one fit (the demo): expect a factor of 3 either way; --max-time bounds a fit."""
+    """A rough forecast from sizes, set by one fit (the demo) and not checked on others; --max-time bounds a fit."""
     from svae.data import find_preprocess
 
     event = find_preprocess(recordings, config).shape(tuple(recordings.sequences[0].shape[1:]))
