@@ -2,7 +2,8 @@
 
 `lax.associative_scan` writes its body out at every level, 2 log T times, and small-matrix algebra compiles slowly.
 Here time is cut into chunks: the prefixes of all chunks one step after another, those of the chunk totals by doubling
-(Hillis and Steele, 1986), then one product joins them. With chunks of about log T steps that is 3 T products.
+(Hillis and Steele, 1986), then one product joins them. With chunks of about log T steps that is 3 T products. Not to be
+differentiated: those who call it have derivative rules of their own.
 """
 
 from collections.abc import Callable

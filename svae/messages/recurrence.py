@@ -9,7 +9,6 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from svae._linalg import mm, mT, mv
-from svae.messages.prefix import prefixes
 
 
 def scan(apply, F, c):
@@ -70,7 +69,7 @@ def _associative(apply, F, c):
         return mm(then[0], first[0]), apply(then[0], first[1]) + then[1]
 
     start = jnp.zeros((1, *F.shape[1:]), F.dtype)
-    return prefixes(combine, (jnp.concatenate([start, F]), c))[1]
+    return lax.associative_scan(combine, (jnp.concatenate([start, F]), c))[1]
 
 
 @jax.custom_jvp

@@ -1,6 +1,5 @@
 """Prefixes of products that do not commute, against one product after another."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -22,19 +21,6 @@ def test_prefixes_are_the_products_one_after_another(x64, T):
         total, shift = A[t] @ total, A[t] @ shift + b[t]
         np.testing.assert_allclose(found["A"][t], total, atol=1e-12)
         np.testing.assert_allclose(found["b"][t], shift, atol=1e-12)
-
-
-def test_gradients_are_those_of_the_plain_recursion(x64):
-    rng = np.random.default_rng(0)
-    A, b = jnp.asarray(rng.normal(size=(20, 2, 2)) * 0.7), jnp.asarray(rng.normal(size=(20, 2)))
-
-    def plain(A, b):
-        step = lambda x, element: 2 * (element[0] @ x + element[1],)  # noqa: E731
-        return jnp.sum(jax.lax.scan(step, jnp.zeros(2), (A, b))[1] ** 2)
-
-    fast = lambda A, b: jnp.sum(prefixes(product, {"A": A, "b": b})["b"] ** 2)  # noqa: E731
-    for mine, theirs in zip(jax.grad(fast, (0, 1))(A, b), jax.grad(plain, (0, 1))(A, b), strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=1e-10)
 
 
 def test_products_from_the_other_side_and_of_maps():
