@@ -127,10 +127,17 @@ def test_hostile_data_in_every_query(kind, name):
     survive(name, kind, SAME_SHAPE[name](), {}, EVERY_QUERY)
 
 
+@pytest.fixture
+def forget_programs_at_once():
+    """Every test of another shape compiles its own programs; a process may hold only so many memory maps."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PGMS)
 @pytest.mark.parametrize("name", OTHER_SHAPES)
-def test_hostile_shapes(kind, name):
+def test_hostile_shapes(kind, name, forget_programs_at_once):
     data, options = OTHER_SHAPES[name]
     survive(name, kind, data(), options, EVERY_QUERY)
 
