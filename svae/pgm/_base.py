@@ -69,6 +69,10 @@ class AbstractPGM(eqx.Module):
     def log_prob(self, theta: Any, x: Float[Array, "T D"], mask: Bool[Array, " T"]) -> Float[Array, " T"]:
         """log p(x_t | x_1..x_{t-1}, theta), the states summed over; 0 at padding."""
 
+    def as_seen(self, q: Any) -> Any:
+        """q(theta) without the sticky counts that price a switch: what simulations are drawn from."""
+        return q
+
     @abstractmethod
     def initialize(self, latents: list, states: list) -> Any:
         """q(theta) = prior + complete-data statistics of latents (T_i, D) and states (T_i, K), in numpy float64."""

@@ -87,7 +87,7 @@ def log_prob_by_state(moments: ConditionalMoments, joint: Joint) -> Float[Array,
     v = jnp.concatenate([r, u], -2)
     S = mm(v, mT(v))
     form = jnp.block([[about.P, -about.PD], [-mT(about.PD), about.DPD]])
-    quadratic = mm(S.reshape(T, -1), form.reshape(len(form), -1).T)
+    quadratic = mm(S.reshape(T, form[0].size), form.reshape(len(form), -1).T)
     log_prob = -(quadratic + moments.logdet[None] + D * jnp.log(2 * jnp.pi)) / 2
     return log_prob - jnp.max(log_prob, -1, keepdims=True)
 

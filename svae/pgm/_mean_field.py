@@ -7,7 +7,7 @@ surrogate and not the bound.
 
 from svae.messages.fixed_point import FixedPoint, fixed_point, one_step, unrolled
 
-TOLERANCE = 1e-3  # nats
+TOLERANCE = 1e-2  # nats; q(z) is then off by less than about 1e-3
 MAX_ITERATIONS = 30
 
 

@@ -21,7 +21,7 @@ from svae.pgm._base import (
     select,
 )
 from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix
-from svae.pgm._markov import simulate_states, state_chain
+from svae.pgm._markov import as_seen, simulate_states, state_chain
 from svae.pgm._mean_field import implicit
 from svae.pgm._priors import (
     dirichlet_prior,
@@ -62,6 +62,9 @@ class HMM(AbstractPGM):
     def log_prob(self, theta, x, mask):
         node = log_normal_by_state(theta.x, x, ones(x))
         return messages.hmm.filter(HMMChain(theta.init, theta.transitions, node, mask)).log_z
+
+    def as_seen(self, q: HMMGlobals) -> HMMGlobals:
+        return q._replace(transitions=as_seen(q.transitions, self.prior.transitions, q.x.nu - self.prior.x.nu))
 
     def initialize(self, latents: list, states: list) -> HMMGlobals:
         return HMMGlobals(

@@ -22,7 +22,7 @@ from svae.pgm._base import (
     select,
 )
 from svae.pgm._conditional import chain, chain_kl, joint_with_one, joint_with_previous, log_prob_by_state, mix
-from svae.pgm._markov import simulate_states, state_chain
+from svae.pgm._markov import as_seen, simulate_states, state_chain
 from svae.pgm._mean_field import implicit
 from svae.pgm._priors import (
     dirichlet_prior,
@@ -78,6 +78,11 @@ class SLDS(AbstractPGM):
         first = log_normal_by_state(theta.first, x[:1], ones(x[:1]))
         node = jnp.concatenate([first, log_normal_by_state(theta.dynamics, x[1:], previous(x))])
         return messages.hmm.filter(HMMChain(theta.init, theta.transitions, node, mask)).log_z
+
+    def as_seen(self, q: SLDSGlobals) -> SLDSGlobals:
+        return q._replace(
+            transitions=as_seen(q.transitions, self.prior.transitions, q.dynamics.nu - self.prior.dynamics.nu)
+        )
 
     def initialize(self, latents: list, states: list) -> SLDSGlobals:
         return SLDSGlobals(

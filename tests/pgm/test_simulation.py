@@ -119,3 +119,14 @@ def path_log_prob(name: str, true, x, z) -> float:
         later = sum(normal(new, dynamics, k, np.r_[old, 1.0]) for new, old, k in pairs)
         return total + normal(x[0], first, z[0], np.ones(1)) + later
     return total + sum(normal(a, field("x"), k, np.ones(1)) for a, k in zip(x, z, strict=True))
+
+
+@pytest.mark.parametrize("name", ["hmm", "slds"])
+def test_draws_forget_the_price_of_a_switch(name):
+    """With any stickiness, what simulations are drawn from is the posterior under a prior that is not sticky."""
+    rng = np.random.default_rng(0)
+    labels = [np.repeat(rng.integers(0, 3, 40), rng.integers(5, 30, 40)) for _ in range(2)]
+    states, latents = [np.eye(3)[z] for z in labels], [rng.normal(size=(len(z), 2)) for z in labels]
+    plain, sticky = (PGMS[name](2, 3, concentration=1.0, stickiness=counts) for counts in (0.0, 1e20))
+    seen = sticky.as_seen(jax.tree.map(jnp.float32, sticky.initialize(latents, states))).transitions.mean()
+    np.testing.assert_allclose(seen, plain.initialize(latents, states).transitions.mean(), atol=0.005)
