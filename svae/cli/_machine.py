@@ -50,6 +50,7 @@ def examine(version: str) -> dict[str, Any]:
 EXTRAS = {  # extra -> the packages it brings, as they are imported
     "figures": ("matplotlib",),
     "io": ("h5py", "pandas", "pyarrow", "av", "xarray"),
+    "view": ("starlette", "uvicorn"),
     "paper": ("sklearn",),
 }
 

@@ -1,6 +1,8 @@
-"""Verbs that show what a run found: report, movies."""
+"""Verbs that show what a run found: report, movies, view."""
 
+import sys
 from pathlib import Path
+from typing import Any
 
 from svae.cli._app import Json, verb
 from svae.cli._machine import use_compilation_cache
@@ -55,3 +57,41 @@ def movies(run: Path, /, *, recording: str | None = None, length: str | None = N
         print_json({"folder": str(run / "movies"), "movies": made})
     else:
         print_table(str(run / "movies"), list(made[0]), [list(row.values()) for row in made])
+
+
+@verb
+def view(run: Path, /, *, port: int = 0, no_browser: bool = False, json: Json = False):
+    """Look at a run in the browser: recordings, states, latents and forecasts on one clock, until Ctrl-C.
+
+    The page is served on 127.0.0.1 only, to whoever has the address that is printed. States can be named, merged and
+    un-merged there; what people say of them goes into RUN/names.json.
+
+    Args:
+        run: The run folder.
+        port: The port to serve on; any that is free unless given.
+        no_browser: Print the address and open nothing.
+    """
+    import shutil
+
+    from svae.runs import Run
+    from svae.view import Viewer, show_in_browser
+
+    viewer = Viewer(Run(run), port)
+    _tell_address(viewer, run, json)
+    use_compilation_cache()
+    opened = None if no_browser else show_in_browser(viewer.url)
+    try:
+        viewer.serve()
+    except KeyboardInterrupt:
+        pass  # the only way out that people are told of
+    finally:
+        if opened is not None:
+            shutil.rmtree(opened, ignore_errors=True)
+
+
+def _tell_address(viewer: Any, run: Path, json: bool) -> None:
+    if json:
+        print_json({"url": viewer.url, "port": viewer.port, "run": str(run)})
+    else:
+        print(f"{run} can be seen at\n\n    {viewer.url}\n\nOnly this machine can reach it. Ctrl-C ends it.")
+    sys.stdout.flush()

@@ -56,10 +56,10 @@ def _points(frames):
     low, high = np.nanpercentile(xy, [0.5, 99.5], axis=0)
     half = 0.6 * (high - low)
     half = np.maximum(half, half[::-1] / WIDEST) + 1e-9
-    return Look("points", (low + high) / 2 - half, (low + high) / 2 + half, edges=_tree(frames[..., :2]))
+    return Look("points", (low + high) / 2 - half, (low + high) / 2 + half, edges=skeleton(frames[..., :2]))
 
 
-def _tree(xy):
+def skeleton(xy: np.ndarray) -> tuple[tuple[int, int], ...]:
     """The shortest lines that join all points: a skeleton without names."""
     from scipy.sparse.csgraph import minimum_spanning_tree
 

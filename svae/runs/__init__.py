@@ -6,8 +6,10 @@ _HOMES = {
     **dict.fromkeys(("RunError",), "_folder"),
     **dict.fromkeys(("Run", "is_run"), "_run"),
     **dict.fromkeys(("Bout", "Posterior"), "_posterior"),
+    **dict.fromkeys(("Labels", "merge", "rename", "unmerge", "write_labels"), "_names"),
     **dict.fromkeys(("start",), "_start"),
     **dict.fromkeys(("train",), "_train"),
+    **dict.fromkeys(("write_baselines",), "_baselines"),
     **dict.fromkeys(("apply",), "_apply"),
 }
 __all__ = sorted(_HOMES)

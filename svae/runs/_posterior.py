@@ -66,17 +66,29 @@ def _write(file, name, found, clock):
 
 def read_posterior(file: Path) -> Posterior:
     """What `write_posterior` wrote."""
+    return Posterior(*_variables(file, [variable for variable, *_ in VARIABLES.values()]))
+
+
+def read_states(file: Path) -> np.ndarray:
+    """The most probable path (T,) alone."""
+    return _variables(file, ["state"])[0]
+
+
+def _variables(file, names) -> list[np.ndarray]:
+    """Copies of some variables; of a long file only these are read."""
     from scipy.io import netcdf_file
 
     try:
-        with netcdf_file(str(file), "r", mmap=False) as source:
-            variables = [source.variables[variable] for variable, *_ in VARIABLES.values()]
-            found = Posterior(*(np.array(v[:]).astype(v[:].dtype.newbyteorder("=")) for v in variables))
+        with netcdf_file(str(file), "r", mmap=True) as source:
+            return [_native(source.variables[name].data) for name in names]
     except OSError as error:
         raise RunError(f"{file} could not be read: {error.strerror or error}") from None
     except (TypeError, ValueError, KeyError, IndexError, EOFError, AssertionError) as error:
         raise RunError(f"{file} is damaged ({type(error).__name__}); write it again with `svae apply`") from None
-    return found
+
+
+def _native(values: np.ndarray) -> np.ndarray:
+    return values.astype(values.dtype.newbyteorder("="))
 
 
 # --- bouts --------------------------------------------------------------------------------------------------------

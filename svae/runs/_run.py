@@ -9,18 +9,20 @@ from svae.data import Recordings
 from svae.data.recordings import safe_names
 from svae.runs import _provenance
 from svae.runs._folder import (
+    BASELINES,
     CONFIG,
     MODEL,
-    NAMES,
     POSTERIOR,
     PROVENANCE,
+    RESTARTS,
     RunError,
     is_held,
     read_json,
     read_metrics,
     read_text,
 )
-from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior
+from svae.runs._names import Labels, read_labels
+from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior, read_states
 
 FORMAT = 1
 
@@ -68,6 +70,21 @@ class Run:
         """One dict for each step so far; it may be read while another process writes."""
         return read_metrics(self.path)
 
+    def held_out(self) -> float | None:
+        """The held-out bound, nats per frame, of the model that the fit gives: with patience the best one."""
+        found = [line["held_out"] for line in self.metrics() if line.get("held_out") is not None]
+        if not found:
+            return None
+        return found[-1] if self.config.patience is None else max(found)
+
+    def restarts(self) -> dict[str, Any] | None:
+        """How far the restarts agree; None where there was one, or the run is older."""
+        return read_json(self.path / RESTARTS) if (self.path / RESTARTS).exists() else None
+
+    def baselines(self) -> dict[str, Any] | None:
+        """What plain models reach on the same split; None where nobody has asked."""
+        return read_json(self.path / BASELINES) if (self.path / BASELINES).exists() else None
+
     def model(self) -> Any:
         """The fitted model; before the end of the fit, the best one so far."""
         from svae.store import load_model
@@ -83,10 +100,17 @@ class Run:
 
     def posterior(self, name: str) -> Posterior:
         """What the model says of one of the recordings."""
+        return read_posterior(self._answers(name))
+
+    def states(self, name: str) -> Any:
+        """The most probable state of each frame (T,) of one of the recordings; the rest of its file is not read."""
+        return read_states(self._answers(name))
+
+    def _answers(self, name: str) -> Path:
         names = self.recordings()
         if name not in names:
             raise RunError(f"{self.path} has no recording {name!r}; it has {', '.join(names[:5])}")
-        return read_posterior(self.path / POSTERIOR / f"{safe_names(names)[names.index(name)]}.nc")
+        return self.path / POSTERIOR / f"{safe_names(names)[names.index(name)]}.nc"
 
     def bouts(self) -> list[Bout]:
         """Stretches of one state, recording by recording."""
@@ -95,10 +119,11 @@ class Run:
     @property
     def names(self) -> dict[int, str]:
         """The names that people have given to states."""
-        if not (self.path / NAMES).exists():
-            return {}
-        found = read_json(self.path / NAMES)
-        return {int(k): str(v) for k, v in found.items() if k.isdigit()}
+        return self.labels().names
+
+    def labels(self) -> Labels:
+        """Those names, and which states people count as one."""
+        return read_labels(self.path)
 
     def load_data(self) -> Recordings:
         """The recordings that the run was started with, read again from where they came; RunError if they changed."""

@@ -1,0 +1,162 @@
+"""One run that is being looked at: what was read of it, kept as long as it is of use."""
+
+import functools
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svae.config import ConfigError
+from svae.data import DataError, Recordings, preprocessed
+from svae.report import palette
+from svae.report._palette import css
+from svae.runs import Labels, Run, RunError, write_labels
+from svae.view import _bouts, _pictures, _tracks
+
+TEMPORAL = ("hmm", "lds", "slds")  # models that know how a recording goes on
+SAMPLED = 400  # frames from which limits are found
+SECONDS_AHEAD = 2.0
+AHEAD = (20, 90)  # frames of a forecast, at least and at most
+
+
+class Source(NamedTuple):
+    """The recordings as they are shown, or why they are not."""
+
+    why: str  # "" where there are recordings
+    raw: Recordings | None
+    shown: Recordings | None
+    look: _pictures.Look
+    arena: _pictures.Look | None  # of keypoints before they are turned to the body
+
+
+class Session:
+    """Nothing here is random, and all that is written is names.json."""
+
+    def __init__(self, run: Run):
+        if not (run.path / "bouts.csv").exists():
+            raise RunError(f"{run.path} has no answers yet; wait for the end of its fit, or `svae fit --resume` it")
+        self.run, self.config, self.names = run, run.config, run.recordings()
+        self.paths = [run.states(name) for name in self.names]
+        self.K = self.track(0).found.probability.shape[1]
+        self.labels = run.labels()
+        self._lock, self._reading, self._foretelling = threading.RLock(), threading.Lock(), threading.Lock()
+
+    @functools.lru_cache(3)  # noqa: B019  one session a process
+    def track(self, i: int) -> _tracks.Track:
+        """The answers of recording i."""
+        return _tracks.track(self.run.posterior(self.names[i]))
+
+    @functools.cached_property
+    def fps(self) -> float | None:
+        """Frames per second; None where no clock is known."""
+        if self.run.provenance().get("fps"):
+            return float(self.run.provenance()["fps"])
+        time = self.track(0).found.time
+        step = float(np.median(np.diff(time))) if len(time) > 1 else 0.0
+        return None if step <= 0 or np.array_equal(time, np.arange(len(time))) else 1 / step
+
+    @property
+    def horizon(self) -> int:
+        """Frames that a forecast looks ahead."""
+        return int(np.clip(round(SECONDS_AHEAD * (self.fps or 30.0)), *AHEAD))
+
+    # --- states -----------------------------------------------------------------------------------------------
+
+    def change(self, edit: Any) -> None:
+        """Labels after edit(labels) go into the run; what another viewer wrote meanwhile is kept."""
+        with self._lock:
+            changed = edit(self.run.labels())
+            write_labels(self.run.path, changed)
+            self.labels = changed
+
+    def ethogram(self, i: int) -> _bouts.Ethogram:
+        """Bouts of recording i as people count states now."""
+        return self._ethograms(tuple(sorted(self.labels.merged.items())))[i]
+
+    @functools.lru_cache(2)  # noqa: B019
+    def _ethograms(self, merged: tuple) -> list[_bouts.Ethogram]:
+        counted = _bouts.roots(Labels({}, dict(merged)), self.K)
+        return [_bouts.ethogram(path, counted) for path in self.paths]
+
+    def states(self) -> list[dict[str, Any]]:
+        """Each state that counts as itself: colour, name, usage, durations, and what was merged into it."""
+        found = [self.ethogram(i) for i in range(len(self.names))]
+        counted = _bouts.roots(self.labels, self.K)
+        colours = [css(c) for c in palette(self.K)]
+        rows = []
+        for k, (share, bouts, median) in enumerate(_bouts.statistics(found, self.K)):
+            members = [int(m) for m in np.flatnonzero(counted == k) if m != k]
+            about = {"state": k, "colour": colours[k], "name": self.labels.names.get(k, ""), "members": members}
+            seconds = median / self.fps if self.fps else median
+            rows.append(about | {"root": int(counted[k]), "usage": share, "bouts": bouts, "median": seconds})
+        return rows
+
+    # --- model and recordings, read when first asked for ----------------------------------------------------------
+
+    @property
+    def model(self) -> Any:
+        """The fitted model."""
+        with self._lock:
+            return self._model
+
+    @functools.cached_property
+    def _model(self):
+        return self.run.model()
+
+    @property
+    def source(self) -> Source:
+        """The recordings, read again from where the run took them, and checked."""
+        with self._lock:
+            return self._source
+
+    @functools.cached_property
+    def _source(self) -> Source:
+        before = self.model.preprocess
+        try:
+            raw = self.run.load_data()
+            frames = _pictures.some_frames(preprocessed(raw, before))
+        except (RunError, DataError, OSError) as error:
+            return Source(str(error), None, None, _pictures.find_look(self._decoded(), before, ""), None)
+        look = _pictures.find_look(frames, before, getattr(raw.sequences[0], "kind", ""))
+        return Source("", raw, _pictures.shown(raw, before), look, self._arena(raw, look))
+
+    def foretell(self, i: int, frame: int) -> Any:
+        """How recording i goes on after a frame; one at a time, as the first has to compile the program of all."""
+        from svae.view._asking import context, foretell
+
+        if self.config.model not in TEMPORAL:
+            raise ConfigError(f"the model ({self.config.model}) knows no time: it cannot say how a recording goes on")
+        if self.source.raw is None:
+            raise RunError(f"a forecast needs the recording: {self.source.why}")
+        past = self._read(self.source.raw.sequences[i], context(frame))
+        with self._foretelling:
+            return foretell(self.model, past, self.horizon, self.K)
+
+    def _decoded(self) -> np.ndarray:
+        """Frames from which limits are found where there are no recordings."""
+        from svae.view._asking import decode
+
+        mean = self.track(0).found.mean
+        return decode(self.model, mean[np.unique(np.linspace(0, len(mean) - 1, SAMPLED).astype(int))])
+
+    def _arena(self, raw, look) -> _pictures.Look | None:
+        before = self.model.preprocess
+        if before.kind != "keypoints":
+            return None
+        frames = _pictures.some_frames(raw)[:, list(before.keep)]
+        return _pictures.points_look(frames, _pictures.ARENA)._replace(edges=look.edges, upwards=look.upwards)
+
+    def frames(self, i: int, first: int, last: int, arena: bool) -> np.ndarray:
+        """Frames [first, last) of recording i, as the page draws them."""
+        source = self.source
+        if source.raw is None:
+            raise RunError(source.why)
+        if arena and source.arena is not None:
+            points = self._read(source.raw.sequences[i], slice(first, last))[:, list(self.model.preprocess.keep)]
+            return _pictures.drawable(source.arena, points)
+        return _pictures.drawable(source.look, self._read(source.shown.sequences[i], slice(first, last)))
+
+    def _read(self, y: Any, frames: slice) -> np.ndarray:
+        """One at a time: a video has one place from which it goes on."""
+        with self._reading:
+            return np.asarray(y[frames])
