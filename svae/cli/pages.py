@@ -52,7 +52,7 @@ def _read(text: str) -> tuple[str, str, dict[str, str]]:
     """Summary, further sentences, and what is said of each argument."""
     before, _, after = text.partition("\n\nArgs:\n")
     summary, _, rest = before.partition("\n\n")
-    found = (ARGUMENT.match(line) for line in after.splitlines())
+    found = (ARGUMENT.match(line) for line in after.replace("\n        ", " ").splitlines())
     return summary, rest, {match[1]: match[2] for match in found if match}
 
 
