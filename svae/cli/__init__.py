@@ -5,12 +5,24 @@ import warnings
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
-from svae.cli import asking, checking, experiments, exporting, fitting, looking, predicting, reporting
+from svae.cli import (
+    asking,
+    checking,
+    comparing,
+    experiments,
+    exporting,
+    fitting,
+    judging,
+    looking,
+    predicting,
+    reporting,
+    sweeping,
+)
 from svae.cli._app import app, command
 from svae.cli._errors import USAGE, exit_code, tell, tell_warning
 
-__all__ = ["app", "asking", "checking", "experiments", "exporting", "fitting", "looking", "main"]
-__all__ += ["predicting", "reporting"]
+__all__ = ["app", "asking", "checking", "comparing", "experiments", "exporting", "fitting", "looking", "main"]
+__all__ += ["judging", "predicting", "reporting", "sweeping"]
 INTERRUPTED = 130  # 128 + SIGINT
 
 

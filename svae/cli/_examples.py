@@ -12,9 +12,13 @@ EXAMPLES = {
     "sample": "svae sample runs/walk --length 2s --samples 3 --out walk-samples.nc",
     "impute": "svae impute runs/walk walk.npy --out walk-filled",
     "export": "svae export runs/walk --to csv --out walk-tables",
+    "baselines": "svae baselines runs/walk",
     "report": "svae report runs/walk",
     "movies": "svae movies runs/walk --length 2s",
+    "view": "svae view runs/walk --no-browser",
+    "compare": "svae compare runs/walk --by group",
     "rerun": "svae rerun runs/walk --out runs/walk-again",
+    "sweep": "svae sweep walk.npy --fps 30 --model hmm --states 3,4 --target-duration 400ms --out runs/sweep",
     "demo": "svae demo pinwheel",
     "paper": "svae paper gradients",
 }

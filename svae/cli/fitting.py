@@ -61,17 +61,28 @@ def fit(
         max_time: End the fit after this time, such as 30min or 2h, and write its answers.
         resume: Go on with the run in --out from its newest checkpoint.
     """
-    limit = None if max_time is None else _seconds(max_time)
+    limit = None if max_time is None else limit_of(max_time)
     named = {"model": model, "states": states, "latent_dim": latent_dim, "target_duration": target_duration}
     named |= {"steps": steps, "restarts": restarts, "seed": seed}
     given = {name: value for name, value in named.items() if value is not None}
     if resume:
         run, recordings = _resumed(data, out, fps, dataset, [*given, *(settings or []), *([config] if config else [])])
     else:
-        options = {**_from_file(config), **given, **assignments(settings or [])}
+        options = options_of(given, config, settings)
         run, recordings = _started(data, out, {"fps": fps, "dataset": dataset}, options)
-    _train(run, recordings, limit, resume, json)
+    train(run, recordings, limit, resume, json, f"svae fit --resume --out {run.path}")
+    _compare(run, recordings)
     report(summary(run), str(run.path), json)
+
+
+def _compare(run, recordings):
+    """Baselines on the same split; the fit is done, so nothing that happens here can fail it."""
+    import contextlib
+
+    from svae.runs import RunError, write_baselines
+
+    with contextlib.suppress(RunError):
+        write_baselines(run, recordings)
 
 
 @verb
@@ -89,15 +100,21 @@ def rerun(run: Path, /, *, out: Path | None = None, json: Json = False):
     out = out or new_folder(run.with_name(f"{run.resolve().name}-again"))
     use_compilation_cache()
     again = start(out, recordings, first.config, source=first.provenance()["source"], command=command.get())
-    _train(again, recordings, None, False, json)
+    train(again, recordings, None, False, json, f"svae fit --resume --out {again.path}")
     report(summary(again) | _comparison(first, again), str(out), json)
 
 
-def _seconds(text):
+def limit_of(text: str) -> float:
+    """--max-time in seconds."""
     limit = duration(text, "--max-time")
     if limit.in_frames:
         raise ConfigError(f"--max-time needs a time such as 90s, 30min or 2h, not {text!r}")
     return limit.value
+
+
+def options_of(given: dict[str, Any], config: Path | None, settings: list[str] | None) -> dict[str, Any]:
+    """Options of the configuration: those of a file, then flags, then --set."""
+    return {**_from_file(config), **given, **assignments(settings or [])}
 
 
 def _from_file(config: Path | None) -> dict[str, Any]:
@@ -115,20 +132,31 @@ def _from_file(config: Path | None) -> dict[str, Any]:
 
 
 def _started(data, out, source, options):
-    """A new run folder and its recordings; what the user left open is chosen here and written to its config.toml."""
-    from svae.data import check, load
-    from svae.runs import start
-
+    """A new run folder and its recordings."""
     if data is None:
         raise ConfigError("fit needs the data: a file, a folder or a pattern, as in  svae fit walk.npy --out runs/walk")
-    Config.make({name: value for name, value in options.items() if name != "target_duration"})  # typos first
-    recordings = load(data, **source)
+    recordings = opened({"path": data, **source}, options)
+    return begun(out or new_folder(Path("runs", stem(data))), recordings, {"path": data, **source}, options), recordings
+
+
+def opened(source: dict[str, Any], options: dict[str, Any]) -> Any:
+    """Recordings that can be fitted; a mistake in the options is told before they are read."""
+    from svae.data import check, load
+
+    Config.make({name: value for name, value in options.items() if name != "target_duration"})
+    recordings = load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
     check(recordings)
+    return recordings
+
+
+def begun(out: Path, recordings: Any, source: dict[str, Any], options: dict[str, Any]) -> Any:
+    """A new run folder; what the user left open is chosen here and written to its config.toml."""
+    from svae.runs import start
+
     options = _in_frames(options, frame_rate(recordings))
     config = Config.make({**suited(options, recordings), **options})
     use_compilation_cache()
-    out = out or new_folder(Path("runs", stem(data)))
-    return start(out, recordings, config, source={"path": data, **source}, command=command.get()), recordings
+    return start(out, recordings, config, source=source, command=command.get())
 
 
 def _in_frames(options, rate):
@@ -181,8 +209,8 @@ def _resumed(data, out, fps, dataset, given):
     return run, recordings
 
 
-def _train(run, recordings, max_time, resume, json):
-    """Fit under the progress bar; who stops it is told how to go on."""
+def train(run: Any, recordings: Any, max_time: float | None, resume: bool, json: bool, again: str) -> None:
+    """Fit under the progress bar; who stops it is told how to go on: `again`."""
     import sys
 
     from svae.progress import bar, quiet
@@ -191,7 +219,7 @@ def _train(run, recordings, max_time, resume, json):
     try:
         train(run, recordings, max_time=max_time, resume=resume, progress=quiet if json else bar)
     except (KeyboardInterrupt, SystemExit):
-        print(f"svae: go on with  svae fit --resume --out {run.path}", file=sys.stderr)
+        print(f"svae: go on with  {again}", file=sys.stderr)
         raise
 
 
