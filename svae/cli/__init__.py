@@ -1,5 +1,6 @@
 """The command line; numpy, jax and the rest are imported only when a command needs them."""
 
+import os
 import sys
 import warnings
 
@@ -37,7 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments, json):
     try:
-        return app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
+        sys.stdout.flush()
+        return code
     except UnusedCliTokensError as error:
         return tell(f'{error} Quote a pattern: "day1/*.csv". See svae --help.', USAGE, json)
     except CycloptsError as error:
@@ -47,6 +50,9 @@ def _run(arguments, json):
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
         return tell("stopped by SIGTERM; what was saved is intact", code, json) if code else 0
+    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
+        return 0
     except Exception as error:
         code = exit_code(error)
         if code is None:

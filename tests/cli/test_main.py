@@ -11,7 +11,7 @@ import pytest
 from svae import cli, config
 from svae.cli._errors import CODES, MEANINGS
 from svae.cli._examples import EXAMPLES
-from tests.cli.processes import environment, svae
+from tests.cli.processes import command, environment, svae
 
 
 def processor_seconds(command):
@@ -145,6 +145,15 @@ def test_other_errors_keep_their_traceback(monkeypatch):
     experiment(monkeypatch, run)
     with pytest.raises(ValueError, match="nobody"):
         cli.main(["demo"])
+
+
+def test_a_reader_that_leaves_is_no_error():
+    """As in  svae --help | true."""
+    process = subprocess.Popen(
+        command("--help"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    process.stdout.close()
+    assert process.stderr.read() == "" and process.wait() == 0
 
 
 def test_interrupt_is_130(monkeypatch, capsys):
