@@ -24,7 +24,7 @@ from svae.cli._errors import USAGE, exit_code, tell, tell_warning
 
 __all__ = ["app", "asking", "checking", "comparing", "experiments", "exporting", "fitting", "looking", "main"]
 __all__ += ["judging", "predicting", "reporting", "sweeping"]
-INTERRUPTED = 130  # 128 + SIGINT
+INTERRUPTED, TERMINATED = 130, 143  # 128 + SIGINT, SIGTERM
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,9 +48,10 @@ def _run(arguments, json):
     except KeyboardInterrupt:
         return tell("stopped by Ctrl-C; what was saved is intact", INTERRUPTED, json)
     except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
-        return tell("stopped by SIGTERM; what was saved is intact", code, json) if code else 0
-    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
+        if error.code == TERMINATED:
+            return tell("stopped by SIGTERM; what was saved is intact", TERMINATED, json)
+        return error.code if error.code not in (None, 1) else 0  # with 1 rich leaves when `head` has seen enough
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
         return 0
     except Exception as error:

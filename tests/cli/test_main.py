@@ -149,11 +149,11 @@ def test_other_errors_keep_their_traceback(monkeypatch):
 
 def test_a_reader_that_leaves_is_no_error():
     """As in  svae --help | true."""
-    process = subprocess.Popen(
-        command("--help"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    process.stdout.close()
-    assert process.stderr.read() == "" and process.wait() == 0
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment()}
+    with subprocess.Popen(command("--help"), **quiet) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (said, process.returncode) == ("", 0)
 
 
 def test_interrupt_is_130(monkeypatch, capsys):
