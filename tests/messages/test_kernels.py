@@ -117,6 +117,20 @@ def test_a_batch_in_lanes_is_each_sequence_alone(x64, B, D):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), one, alone)
 
 
+@pytest.mark.parametrize("dtype, close", [(np.float32, 3e-4), (np.float64, 1e-10)])
+@pytest.mark.parametrize("D", [2, 4, 6, 7, 8, 11, 12, 16, 17])
+def test_every_size_alone_and_in_lanes(x64, D, dtype, close):
+    """Small sizes have code of their own, alone and in lanes."""
+    T, (chains, axes) = 3, batch(5, 3, D, dtype)
+    last = GaussianChain(*(x if axis is None else x[4] for x, axis in zip(chains, axes, strict=True)))
+    mean, S, log_z = oracles.dense(jax.tree.map(lambda x: np.asarray(x, np.float64), last))
+    lanes = jax.tree.map(operator.itemgetter(4), jax.vmap(gaussian_kernels.smooth, (axes,))(chains))
+    for q in (lanes, gaussian_kernels.smooth(last)):
+        np.testing.assert_allclose(q.mean, mean, atol=close, rtol=close)
+        np.testing.assert_allclose(cov(q.sqrt), blocks(S, T, D)[range(T), range(T)], atol=close, rtol=close)
+        np.testing.assert_allclose(q.log_z.sum(), log_z, atol=close, rtol=close)
+
+
 def test_two_batch_axes_and_a_shared_operand(x64):
     chains, axes = batch(6, 3, 2)
     square = GaussianChain(

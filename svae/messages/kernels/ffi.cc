@@ -136,9 +136,8 @@ static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::Re
   }
   const Call<S> call{T, D, batch, in.data(), out.data()};
   const auto kernels = precision((signature.operation < kHmmFilter ? build().gaussian : build().hmm)(signature.operation), S());
-  // A group of lanes costs about as much as two sequences one by one.
-  const int64_t threads = std::max<int64_t>(1, pool.num_threads());
-  const bool single = !kernels.lanes || (batch <= 2 * threads && batch < kernels.width);
+  // A group of lanes costs about as much as four sequences one by one. Which form runs never depends on the threads.
+  const bool single = !kernels.lanes || (batch <= 4 && batch < kernels.width);
   const int64_t width = single ? 1 : kernels.width;
   const auto kernel = single ? kernels.one : kernels.lanes;
   auto tasks = std::make_shared<Tasks>((batch + width - 1) / width, [&](int64_t i) { kernel(call, i * width); });

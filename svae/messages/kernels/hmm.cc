@@ -1,5 +1,7 @@
 // The hidden Markov chain for one instruction set, as gaussian.cc is of the Gaussian one.
-#include "hmm.h"
+#include "hmm_path.h"
+#include "hmm_smooth.h"
+#include "hmm_vjp.h"
 
 namespace svae::SVAE_VARIANT {
 

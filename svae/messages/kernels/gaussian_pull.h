@@ -1,0 +1,180 @@
+// The derivative of the Gaussian chain by two more sweeps. The cotangent of a covariance P = L L' is carried as
+// omega = L' (dP) L, in the coordinates of its own root, where every step of the recursion is well scaled.
+//
+// Notation of one step: X = I - F F'J, u = h - J m (m filtered), d = filtered - predicted mean, e = smoothed - filtered.
+#pragma once
+#include "gaussian.h"
+
+namespace svae::SVAE_VARIANT {
+
+// What the first sweep (forward in time) leaves to the second (back in time). Between them it lies packed, triangles
+// only, and what a product restores is left out: writing it out costs more than the arithmetic.
+template <class S, int W>
+class Kept {
+  using V = Lanes<S, W>;
+  const int D;
+  V** triangles_[4] = {&L, &R_inverse, &omega_f, &omega_Q};
+  V** vectors_[6] = {&mean, &u, &w, &e, &sigma, &carried};
+
+ public:
+  V *L, *F, *R_inverse, *omega_f, *A_part, *omega_Q, *whitened_A, *mean, *u, *w, *e, *sigma, *carried;
+
+  static int64_t size(int D) { return 7 * D * D + 6 * D; }
+  static int64_t packed(int D) { return 2 * D * (D + 1) + D * D + 6 * D; }
+  Kept(Arena<V>& a, int D) : D(D) {
+    for (V** x : {&L, &F, &R_inverse, &omega_f, &A_part, &omega_Q, &whitened_A}) {
+      *x = a.take(D * D);
+      for (int i = 0; i < D * D; i++) (*x)[i] = V{};
+    }
+    for (V** x : vectors_) *x = a.take(D);
+  }
+  Kept(const Kept&) = delete;
+
+  void step(const Step<S, W>& x) {
+    copy(L, x.L, D * D);
+    copy(R_inverse, x.R_inverse, D * D);
+    copy(mean, x.mean, D);
+    copy(u, x.u, D);
+    copy(w, x.w, D);
+  }
+  void save(V* p) const {
+    for (V** x : triangles_)
+      for (int i = 0; i < D; i++) copy(p, *x + i * D, i + 1), p += i + 1;
+    copy(p, A_part, D * D), p += D * D;
+    for (V** x : vectors_) copy(p, *x, D), p += D;
+  }
+  void restore(const V* p) {
+    for (V** x : triangles_)
+      for (int i = 0; i < D; i++) copy(*x + i * D, p, i + 1), p += i + 1;
+    copy(A_part, p, D * D), p += D * D;
+    for (V** x : vectors_) copy(*x, p, D), p += D;
+    mirror(D, omega_f);
+    mirror(D, omega_Q);
+    multiply<V, false, Lower, false, Lower, Lower>(D, F, L, R_inverse, S(1));
+    clear_upper(D, F);
+  }
+};
+
+// The second sweep: from omega_f, sigma (cotangent of the filtered mean) and the transition's parts, to the chain's
+// cotangents. log_z and kl have cotangents too (kl only after a smoother).
+template <class S, int W>
+class Pull {
+  using V = Lanes<S, W>;
+  const int D, DD;
+  V *inverse, *inverse_next, *omega, *omega_f, *A, *P, *M, *N, *root, *mbar, *fbar, *r, *x, *y, *v, *J;
+  const ChainReader<S, W>& chain;
+  const Writer<S, W> mean0, sqrt0, dA, db, dQ, dJ, dh;
+
+ public:
+  static int64_t size(int D) { return 10 * D * D + 6 * D; }
+  Pull(Arena<V>& a, int D, const ChainReader<S, W>& chain, const Call<S>& c, int64_t first)
+      : D(D), DD(D * D), inverse(a.take(DD)), inverse_next(a.take(DD)), omega(a.take(DD)), omega_f(a.take(DD)),
+        A(a.take(DD)), P(a.take(DD)), M(a.take(DD)), N(a.take(DD)), root(a.take(DD)), mbar(a.take(D)),
+        fbar(a.take(D)), r(a.take(D)), x(a.take(D)), y(a.take(D)), v(a.take(D)), J(a.take(DD)), chain(chain),
+        mean0(c.out[kMean0], first, c.batch), sqrt0(c.out[kSqrt0], first, c.batch), dA(c.out[kA], first, c.batch),
+        db(c.out[kB], first, c.batch), dQ(c.out[kQ], first, c.batch), dJ(c.out[kJ], first, c.batch),
+        dh(c.out[kH], first, c.batch) {}
+
+  // The transition out of step t, whose successor's cotangents are mbar and omega.
+  void transition(int64_t t, const Kept<S, W>& k) {
+    std::swap(inverse, inverse_next);  // of step t + 1
+    for (int i = 0; i < D; i++) mbar[i] -= k.carried[i];
+    db(mbar, t * D, D, true);
+    chain.A(A, t * DD, DD, true);
+    times_transposed(D, fbar, A, mbar);
+    for (int i = 0; i < D; i++) fbar[i] += k.sigma[i];
+    multiply<V, false, Full, false, Lower>(D, M, A, k.F, S(1));
+    multiply<V, false, Lower, false, Full>(D, k.whitened_A, inverse_next, M, S(1));
+    multiply<V, false, Full, false, Full>(D, P, omega, k.whitened_A, S(1));
+    copy(omega_f, k.omega_f, DD);
+    multiply<V, true, Full, false, Full, Lower, true>(D, omega_f, k.whitened_A, P, S(1));
+    mirror(D, omega_f);
+    for (int i = 0; i < DD; i++) P[i] = k.A_part[i] + S(2) * P[i];
+    multiply<V, false, Full, true, Upper>(D, M, P, k.F, S(1));
+    multiply<V, true, Upper, false, Full>(D, P, inverse_next, M, S(1));
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) P[i * D + j] += mbar[i] * k.mean[j];
+    dA(P, t * DD, DD, true);
+    for (int i = 0; i < DD; i++) omega[i] += k.omega_Q[i];
+    chain.Q(A, t * DD, DD, true);
+    through_root(inverse_next, A);
+    dQ(P, t * DD, DD, true);
+  }
+
+  // P = 2 L^-T omega L^-1 Q: the cotangent of a root Q of (a part of) L L'.
+  void through_root(const V* L_inverse, const V* Q) {
+    multiply<V, false, Lower, false, Full>(D, M, L_inverse, Q, S(1));
+    multiply<V, false, Full, false, Full>(D, N, omega, M, S(1));
+    multiply<V, true, Upper, false, Full>(D, P, L_inverse, N, S(2));
+  }
+
+  void last(const Kept<S, W>& k) {
+    copy(omega_f, k.omega_f, DD);
+    copy(fbar, k.sigma, D);
+  }
+
+  // The potential of step t: its cotangents, and mbar and omega of the predicted moments. `smoothed` is the root of the
+  // smoothed covariance, or null for a filter.
+  void update(int64_t t, const Kept<S, W>& k, V log_z, V kl, const Reader<S, W>* smoothed) {
+    const V half = S(0.5) * (kl - log_z);
+    invert<S, W>(D, inverse, k.L);
+    chain.J(J, t * DD, DD, true);
+    for (int i = 0; i < D; i++) omega_f[i * D + i] -= half;
+    // r = F (F'(fbar + kl u) + kl R^-T L^-1 e)
+    times(D, x, inverse, k.e);
+    times_transposed(D, y, k.R_inverse, x);
+    for (int i = 0; i < D; i++) x[i] = k.u[i];
+    times_transposed(D, v, k.F, x);
+    for (int i = 0; i < D; i++) y[i] = kl * (y[i] + v[i]);
+    times(D, r, k.F, y);  // the part of kl
+    times(D, v, J, r);
+    times_transposed(D, x, k.F, fbar);
+    times(D, y, k.F, x);
+    for (int i = 0; i < D; i++) r[i] += y[i];
+    times(D, y, k.R_inverse, x);
+    times_transposed(D, x, inverse, y);
+    for (int i = 0; i < D; i++) v[i] = x[i] - v[i];  // X' fbar - J r_kl
+    for (int i = 0; i < D; i++) x[i] = r[i] + log_z * k.mean[i];
+    dh(x, t * D, D, true);
+    potential(t, k, log_z, kl, smoothed);
+    predicted(k, log_z, kl, half);
+  }
+
+  void potential(int64_t t, const Kept<S, W>& k, V log_z, V kl, const Reader<S, W>* smoothed) {
+    multiply<V, false, Full, true, Upper>(D, M, omega_f, k.F, S(1));
+    multiply<V, false, Lower, false, Full, Lower>(D, P, k.F, M, S(-1));
+    if (smoothed) {
+      (*smoothed)(root, t * DD, DD, true);
+      multiply<V, false, Lower, true, Upper, Lower>(D, M, root, root, S(-0.5));
+    }
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j <= i; j++) {
+        if (smoothed) P[i * D + j] += kl * (M[i * D + j] - S(0.5) * k.e[i] * k.e[j]);
+        P[i * D + j] -= S(0.5) * (r[i] * k.mean[j] + r[j] * k.mean[i] + log_z * k.mean[i] * k.mean[j]);
+      }
+    mirror(D, P);
+    dJ(P, t * DD, DD, true);
+  }
+
+  void predicted(const Kept<S, W>& k, V log_z, V kl, V half) {
+    multiply<V, false, Full, true, Upper>(D, M, omega_f, k.R_inverse, S(1));
+    multiply<V, false, Lower, false, Full, Lower>(D, omega, k.R_inverse, M, S(1));
+    times_transposed(D, x, k.L, v);
+    for (int i = 0; i < D; i++) {
+      for (int j = 0; j <= i; j++)
+        omega[i * D + j] += S(0.5) * (x[i] * k.w[j] + x[j] * k.w[i] + (kl + log_z) * k.w[i] * k.w[j]);
+      omega[i * D + i] += half;
+      mbar[i] = v[i] + log_z * k.u[i];
+    }
+    mirror(D, omega);
+  }
+
+  void first() {
+    mean0(mbar, 0, D);
+    chain.sqrt0(A, 0, DD);
+    through_root(inverse, A);
+    sqrt0(P, 0, DD);
+  }
+};
+
+}  // namespace svae::SVAE_VARIANT

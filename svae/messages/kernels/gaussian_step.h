@@ -1,0 +1,113 @@
+// One step of the Gaussian chain in square-root covariance form, of W sequences in lanes.
+//
+// L is the lower root of a predicted covariance, F = L R^-1 of the filtered one, with R'R = I + L'JL, R lower.
+#pragma once
+#include "arena.h"
+#include "factor.h"
+#include "functions.h"
+
+namespace svae::SVAE_VARIANT {
+
+enum ChainInput { kMean0, kSqrt0, kA, kB, kQ, kJ, kH };
+
+// The moments of one step as the potential meets them, and what the update leaves.
+template <class S, int W>
+struct Step {
+  using V = Lanes<S, W>;
+  V *J, *h, *L, *inverse, *R, *R_inverse, *F, *m, *g, *pull, *d, *mean, *w, *u, *scratch;
+
+  static int64_t size(int D) { return 7 * D * D + 8 * D; }
+  Step(Arena<V>& a, int D)
+      : J(a.take(D * D)), h(a.take(D)), L(a.take(D * D)), inverse(a.take(D * D)), R(a.take(D * D)),
+        R_inverse(a.take(D * D)), F(a.take(D * D)), m(a.take(D)), g(a.take(D)), pull(a.take(D)), d(a.take(D)),
+        mean(a.take(D)), w(a.take(D)), u(a.take(D)), scratch(a.take(D * D)) {}
+
+  // Needs J, h, L, its inverse and m.
+  void update(int D) {
+    multiply<V, false, Full, false, Lower>(D, scratch, J, L, S(1));
+    multiply<V, true, Upper, false, Full, Lower>(D, R, L, scratch, S(1));
+    for (int i = 0; i < D; i++) R[i * D + i] += S(1);
+    reverse_cholesky<S, W>(D, R);
+    invert<S, W>(D, R_inverse, R);
+    multiply<V, false, Lower, false, Lower, Lower>(D, F, L, R_inverse, S(1));
+    clear_upper(D, F);
+    times(D, g, J, m);
+    for (int i = 0; i < D; i++) g[i] = h[i] - g[i];
+    times_transposed(D, pull, F, g);
+    times(D, d, F, pull);
+    for (int i = 0; i < D; i++) mean[i] = m[i] + d[i];
+    times(D, w, R_inverse, pull);
+    times_transposed(D, u, inverse, w);
+  }
+
+  V log_determinant(int D) const {
+    LogProduct<S, W> product;
+    for (int i = 0; i < D; i++) product.times(R[i * D + i]);
+    return product.log();
+  }
+
+  V log_z(int D, V logdet) const {
+    V s{};
+    for (int i = 0; i < D; i++) s += m[i] * (h[i] + g[i]) + pull[i] * pull[i];
+    return S(0.5) * s - logdet;
+  }
+};
+
+// The transition out of a step: reads A, b, Q and makes the next predicted moments.
+template <class S, int W>
+struct Transition {
+  using V = Lanes<S, W>;
+  V *A, *b, *AF, *L, *inverse, *vectors, *m;
+  Reflection<V>* h;
+
+  static int64_t size(int D) { return 5 * D * D + 4 * D; }
+  Transition(Arena<V>& a, int D)
+      : A(a.take(D * D)), b(a.take(D)), AF(a.take(D * D)), L(a.take(D * D)),
+        inverse(a.take(D * D)), vectors(a.take(D * D)), m(a.take(D)),
+        h(reinterpret_cast<Reflection<V>*>(a.take(2 * D))) {}
+
+  void predict(int D, const Step<S, W>& from) {
+    if (!is_lower<S, W>(D, L)) lower_root<S, W>(D, L);
+    multiply<V, false, Full, false, Lower>(D, AF, A, from.F, S(1));
+    if (vectors != AF) copy(vectors, AF, D * D);
+    triangularize<S, W>(D, L, vectors, h);
+    invert<S, W>(D, inverse, L);
+    times(D, m, A, from.mean);
+    for (int i = 0; i < D; i++) m[i] += b[i];
+  }
+
+  // Hands the next predicted moments over.
+  void arrive(Step<S, W>& to) {
+    std::swap(to.L, L);
+    std::swap(to.inverse, inverse);
+    std::swap(to.m, m);
+  }
+};
+
+template <class S, int W>
+struct ChainReader {
+  Reader<S, W> mean0, sqrt0, A, b, Q, J, h;
+
+  ChainReader(const Call<S>& c, int64_t first)
+      : mean0(c.in[kMean0], first, c.batch), sqrt0(c.in[kSqrt0], first, c.batch), A(c.in[kA], first, c.batch),
+        b(c.in[kB], first, c.batch), Q(c.in[kQ], first, c.batch), J(c.in[kJ], first, c.batch),
+        h(c.in[kH], first, c.batch) {}
+
+  void start(int D, Step<S, W>& x) const {
+    mean0(x.m, 0, D);
+    sqrt0(x.L, 0, D * D);
+    lower_root<S, W>(D, x.L);
+    invert<S, W>(D, x.inverse, x.L);
+  }
+  void potential(int D, int64_t t, Step<S, W>& x) const {
+    J(x.J, t * D * D, D * D);
+    h(x.h, t * D, D);
+  }
+  void transition(int D, int64_t t, Transition<S, W>& x) const {
+    A(x.A, t * D * D, D * D);
+    b(x.b, t * D, D);
+    Q(x.L, t * D * D, D * D);
+  }
+};
+
+}  // namespace svae::SVAE_VARIANT
