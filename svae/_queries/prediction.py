@@ -12,6 +12,7 @@ from svae import expfam
 from svae._linalg import mv
 from svae._model import SVAE
 from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
+from svae._queries.residuals import carried, residual
 from svae.config import ConfigError
 from svae.data import DataError
 from svae.pgm import Latents
@@ -22,7 +23,7 @@ class Forecast(NamedTuple):
 
     names: tuple[str, ...]
     samples: list[np.ndarray]  # y (S, H, *event)
-    means: list[np.ndarray]  # E[y | x, γ] of each draw (S, H, *event): the same without observation noise
+    means: list[np.ndarray]  # of each draw (S, H, *event): the same without the noise that nobody can foretell
     latents: list[np.ndarray]  # x (S, H, D)
     states: list[np.ndarray]  # z (S, H); 0 for models without discrete states
 
@@ -40,6 +41,7 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
     """Draws of the `horizon` frames after each recording; the recordings are all that it sees.
 
     Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ q*(x_T) q*(z_T) of its own: it integrates over all of them.
+    What the decoder leaves of the last frame is carried on as far as such residuals last: see `residuals`.
     """
     horizon, samples = at_least_one("horizon", horizon), at_least_one("samples", samples)
     asked = prepare(model, data)
@@ -70,17 +72,20 @@ def _in_units(model, samples, means, latents, states):
 def _forecast(model, y, mask, keys, horizon, samples):
     def one(y, mask, key):
         q, last = posterior(model, y, mask), jnp.sum(mask) - 1
-        return jax.vmap(lambda key: _continue(model, q, last, key, horizon))(jax.random.split(key, samples))
+        left = residual(model, y, q.x.mean, last, horizon)
+        return jax.vmap(lambda key: _continue(model, q, left, last, key, horizon))(jax.random.split(key, samples))
 
     return jax.vmap(one)(y, mask, keys)
 
 
-def _continue(model, q, last, key, horizon):
+def _continue(model, q, left, last, key, horizon):
     """One draw that goes on from frame `last`."""
     key_x, key_z, key_rest = jax.random.split(key, 3)
     x = q.x.mean[last] + mv(q.x.sqrt[last], jax.random.normal(key_x, q.x.mean[last].shape, q.x.mean.dtype))
     z = jax.random.categorical(key_z, jnp.log(q.states[last]))
-    return _draw(model, horizon, Latents(x[None], z[None]), key_rest)
+    drawn, mean, x, z = _draw(model, horizon, Latents(x[None], z[None]), key_rest)
+    mean, drawn = carried(left, mean, drawn)
+    return drawn, mean, x, z
 
 
 @eqx.filter_jit
@@ -90,6 +95,12 @@ def _generate(model, keys, length):
 
 def _draw(model, length, start, key):
     key_theta, key_gamma, key_path, key_noise = jax.random.split(key, 4)
-    path = model.pgm.simulate(expfam.sample(model.q, key=key_theta), length, key=key_path, start=start)
+    theta = expfam.sample(_simulated(model), key=key_theta)
+    path = model.pgm.simulate(theta, length, key=key_path, start=start)
     gamma = model.observe.draw(key=key_gamma)
     return gamma.simulate(path.x, key=key_noise), gamma.mean(path.x), path.x, path.z
+
+
+def _simulated(model):
+    """q(θ) of draws: a target duration prices a switch, and with that price in it no draw would ever switch."""
+    return model.q if model.config.target_duration is None else model.pgm.as_seen(model.q)

@@ -1,0 +1,49 @@
+"""Bouts of the states of a run, and which of them to show."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+SHARE = 0.01  # of all frames that a state in use has at least
+
+
+class Bout(NamedTuple):
+    """Frames [first, last) of one recording in one state."""
+
+    recording: int
+    state: int
+    first: int
+    last: int
+
+    @property
+    def frames(self) -> int:
+        return self.last - self.first
+
+
+def bouts(paths: list[np.ndarray]) -> list[Bout]:
+    """Maximal stretches of one state in every recording, in order."""
+    found = []
+    for i, path in enumerate(paths):
+        edges = np.flatnonzero(np.r_[True, path[1:] != path[:-1], True])
+        found += [Bout(i, int(path[a]), int(a), int(b)) for a, b in itertools.pairwise(edges)]
+    return found
+
+
+def in_use(paths: list[np.ndarray]) -> list[int]:
+    """States with a share of the frames worth showing, the commonest first."""
+    counts = np.bincount(np.concatenate(paths))
+    return [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] >= SHARE * counts.sum()]
+
+
+def median(every: list[Bout], state: int) -> float:
+    """Frames of a bout of a state."""
+    return float(np.median([b.frames for b in every if b.state == state]))
+
+
+def typical(every: list[Bout], state: int, number: int, room: int, lengths: list[int]) -> list[Bout]:
+    """At most `number` bouts near the median duration of their state; those with room on both sides come first."""
+    middle = median(every, state)
+    inside = lambda b: b.first >= room and b.last + room <= lengths[b.recording]  # noqa: E731
+    mine = [b for b in every if b.state == state]
+    return sorted(mine, key=lambda b: (not inside(b), abs(b.frames - middle), b))[:number]
