@@ -1,5 +1,7 @@
 """Builds the CPU kernels with the package where a C++ compiler is present; without one, pure JAX serves.
 
+On Linux also the small library that launches the GPU kernels, which are compiled on the machine that has the GPU.
+
 python hatch_build.py        builds them in place, for a checkout that is not installed
 """
 
@@ -20,6 +22,8 @@ except ImportError:  # run by hand, without the build backend
 
 FOLDER = Path(__file__).parent / "svae" / "messages" / "kernels"
 LIBRARY = FOLDER / "libsvae_kernels.so"
+GPU_FOLDER = FOLDER.parent / "gpu"
+GPU_LIBRARY = GPU_FOLDER / "libsvae_gpu.so"
 FLAGS = [
     "-std=c++17",
     "-O3",
@@ -80,10 +84,19 @@ def build() -> str:
             list(pool.map(run, compilations(cxx, Path(folder), include_dir())))
         objects = sorted(map(str, Path(folder).glob("*.o")))
         run([cxx, "-shared", *objects, "-o", str(Path(folder) / LIBRARY.name), "-pthread"])
-        partial = LIBRARY.with_suffix(".partial")
-        shutil.copyfile(Path(folder) / LIBRARY.name, partial)
-        os.replace(partial, LIBRARY)  # a process that has the old one mapped keeps it
+        place(Path(folder) / LIBRARY.name, LIBRARY)
+        if sys.platform == "linux":
+            source, out = GPU_FOLDER / "ffi.cc", Path(folder) / GPU_LIBRARY.name
+            run([cxx, *FLAGS, "-shared", f"-I{include_dir()}", str(source), "-o", str(out)])
+            place(out, GPU_LIBRARY)
     return f"built {LIBRARY.name} with {cxx}"
+
+
+def place(built: Path, library: Path) -> None:
+    """Moves a library to where it is loaded from; a process that has the old one mapped keeps it."""
+    partial = library.with_suffix(".partial")
+    shutil.copyfile(built, partial)
+    os.replace(partial, library)
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -96,7 +109,8 @@ class CustomBuildHook(BuildHookInterface):
             detail = getattr(error, "stderr", None) or str(error)
             print(f"the CPU kernels are not built, pure JAX serves: {detail}", file=sys.stderr)
         if LIBRARY.exists():
-            build_data["artifacts"].append(f"svae/messages/kernels/{LIBRARY.name}")
+            found = [path for path in (LIBRARY, GPU_LIBRARY) if path.exists()]
+            build_data["artifacts"].extend(str(path.relative_to(Path(__file__).parent)) for path in found)
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 

@@ -30,7 +30,7 @@ def examine(version: str) -> dict[str, Any]:
 
     import jax
 
-    from svae.messages import cpu_kernels
+    from svae.messages import cpu_kernels, gpu_kernels
 
     device = jax.devices()[0]
     return {
@@ -39,7 +39,7 @@ def examine(version: str) -> dict[str, Any]:
         "jax": jax.__version__,
         "device": f"{device.platform} ({device.device_kind}), {len(jax.devices())} in all",
         "device_works": _device_works(),
-        "message_passing": cpu_kernels() if device.platform == "cpu" else "time-parallel pure JAX",
+        "message_passing": cpu_kernels() if device.platform == "cpu" else gpu_kernels(),
         "cores": os.cpu_count(),
         "memory_gb": memory_gb(),
         "cache": jax.config.jax_compilation_cache_dir,

@@ -1,12 +1,16 @@
 """Message passing on chains, one sequence at a time, knowing nothing of models.
 
 `gaussian` and `hmm` are the forms for the default backend, by one rule: compiled kernels on the CPU, or sequential pure
-JAX where they were not built; time-parallel elsewhere. The rule is applied at the first use, because asking for the
-backend initialises it. One form by name: `gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `hmm_` alike.
-The kernels have reverse-mode derivatives only; forward mode is for the pure forms.
+JAX where they were not built; time-parallel pure JAX elsewhere. SVAE_FORM in the environment overrides it; on a GPU
+SVAE_FORM=fused takes the CUDA kernels (D <= 16, K <= 64), which pick their chunks of time from T and the batch. They
+become the rule when their present sources have run on a GPU. The rule is applied at the first use, because asking for
+the backend initialises it. One form by name:
+`gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, `hmm_` alike. Kernels, compiled or
+fused, have reverse-mode derivatives only; forward mode is for the pure forms.
 """
 
 import importlib
+import os
 
 from svae.messages.compensated import compensated_sum
 from svae.messages.fixed_point import FixedPoint, fixed_point, one_step, unrolled
@@ -24,12 +28,13 @@ __all__ = [
     "compensated_sum",
     "cpu_kernels",
     "fixed_point",
+    "gpu_kernels",
     "one_step",
     "unrolled",
 ]
 
 
-_FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels")]
+_FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels", "fused")]
 
 
 def _form() -> str:
@@ -37,6 +42,8 @@ def _form() -> str:
 
     from svae.messages import kernels
 
+    if os.environ.get("SVAE_FORM"):
+        return os.environ["SVAE_FORM"]
     if jax.default_backend() != "cpu":
         return "parallel"
     return "kernels" if kernels.status().serve else "sequential"
@@ -48,6 +55,16 @@ def cpu_kernels() -> str:
 
     serve, reason = kernels.status()
     return reason if serve else f"pure JAX: {reason}"
+
+
+def gpu_kernels() -> str:
+    """One sentence: what serves on the GPU."""
+    from svae.messages import gpu
+
+    serve, reason = gpu.status()
+    if not serve:
+        return f"time-parallel pure JAX: {reason}"
+    return reason if _form() == "fused" else f"time-parallel pure JAX; SVAE_FORM=fused takes {reason}"
 
 
 def __getattr__(name: str):

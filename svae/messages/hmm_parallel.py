@@ -1,5 +1,7 @@
 """The hidden Markov chain in logarithmic depth: associative scans of K x K log matrices and of backward kernels."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -14,21 +16,25 @@ from svae.messages.recurrence import parallel_vectors
 
 def _elements(chain: HMMChain) -> Float[Array, "T K K"]:
     """log_trans + node for every step, the identity at padding; the first forgets where it came from."""
-    K = len(chain.log_init)
-    identity = jnp.where(jnp.eye(K, dtype=bool), 0, -jnp.inf).astype(chain.node.dtype)
-    first = jnp.broadcast_to(chain.log_init + chain.node[0], (1, K, K))
-    rest = chain.log_trans[None] + chain.node[1:, None, :]
-    return jnp.concatenate([first, jnp.where(chain.mask[1:, None, None], rest, identity[None])])
+    first = jnp.broadcast_to(chain.log_init + chain.node[0], (1, *chain.log_trans.shape))
+    return jnp.concatenate([first, steps(chain._replace(node=chain.node[1:], mask=chain.mask[1:]))])
+
+
+def steps(chain: HMMChain) -> Float[Array, "T K K"]:
+    """log_trans + node for every step, the identity at padding."""
+    identity = jnp.where(jnp.eye(len(chain.log_init), dtype=bool), 0, -jnp.inf).astype(chain.node.dtype)
+    return jnp.where(chain.mask[:, None, None], chain.log_trans[None] + chain.node[:, None, :], identity[None])
+
+
+def scaled(product, first, then):
+    """The product of log matrices, scaled to maximum 0."""
+    M = product(first[..., :, :, None] + then[..., None, :, :], -2)
+    return M - hmm.finite(jnp.max(M, (-1, -2), keepdims=True))
 
 
 def _prefixes(product, chain: HMMChain) -> Float[Array, "T K"]:
-    """The first row of every prefix product, each product scaled to maximum 0 (its scale is not needed)."""
-
-    def combine(first, then):
-        M = product(first[..., :, :, None] + then[..., None, :, :], -2)
-        return M - hmm.finite(jnp.max(M, (-1, -2), keepdims=True))
-
-    return prefixes(combine, _elements(chain))[:, 0]
+    """The first row of every prefix product (its scale is not needed)."""
+    return prefixes(functools.partial(scaled, product), _elements(chain))[:, 0]
 
 
 @jax.custom_jvp
@@ -100,7 +106,11 @@ def _backtrack(last, choices) -> Int[Array, "T"]:
 
 def sample(chain: HMMChain, *, key) -> Int[Array, "T"]:
     """A draw of z_1..z_T from q, by Gumbel noise on the filtered states; padding repeats the last real state."""
-    log_states = filter(chain).log_states
+    return sample_filtered(chain, filter(chain).log_states, key=key)
+
+
+def sample_filtered(chain: HMMChain, log_states, *, key) -> Int[Array, "T"]:
+    """The draw, where the filtered states are known."""
     noisy = log_states + jax.random.gumbel(key, log_states.shape, log_states.dtype)
     return _backtrack(jnp.argmax(noisy[-1]), hmm.choices(noisy[:-1], chain.log_trans, chain.mask))
 

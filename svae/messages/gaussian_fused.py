@@ -1,0 +1,120 @@
+"""The Gaussian chain in fused GPU kernels, with the derivative as two more sweeps; the signatures of pure JAX."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from svae._linalg import mv
+from svae.messages import gaussian_parallel, gpu
+from svae.messages.compensated import compensated_sum
+from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
+
+
+def _shapes(chain: GaussianChain):
+    T, D = chain.h.shape
+    return {"T": T, "D": D}, [x.shape for x in chain]
+
+
+@jax.custom_vjp
+def _filter(chain: GaussianChain) -> GaussianFiltered:
+    size, (*_, J, h) = _shapes(chain)
+    return GaussianFiltered(*gpu.call("svae_gpu_gaussian_filter", (h, J, h[:1]), *chain, **size))
+
+
+def _filter_backward(chain, cotangents):
+    """Of the increments by the smoother's sweeps; of filtered moments, which no fit asks for, by pure JAX."""
+    (increments,) = _increments_backward(chain, cotangents.log_z)
+    moments = cotangents._replace(log_z=jnp.zeros_like(cotangents.log_z))
+    (rest,) = jax.vjp(gaussian_parallel.filter, chain)[1](moments)
+    return (jax.tree.map(jnp.add, increments, rest),)
+
+
+_filter.defvjp(lambda chain: (_filter(chain), chain), _filter_backward)
+
+
+@jax.custom_vjp
+def _increments(chain: GaussianChain) -> Float[Array, "T"]:
+    """The filter's increments of log Z alone: their derivative needs no pure JAX."""
+    return _filter(chain).log_z
+
+
+def _increments_backward(chain, cotangent):
+    q, kept = _smooth_forward(chain)
+    return _smooth_backward(kept, jax.tree.map(jnp.zeros_like, q)._replace(log_z=cotangent))
+
+
+_increments.defvjp(lambda chain: (_increments(chain), chain), _increments_backward)
+
+
+@jax.custom_vjp
+def _smooth(chain: GaussianChain) -> GaussianSmoothed:
+    return _smooth_forward(chain)[0]
+
+
+def _smooth_forward(chain):
+    size, (*_, A, _b, _Q, J, h) = _shapes(chain)
+    *moments, shift = gpu.call("svae_gpu_gaussian_smooth", (h, J, A, A, h[:1], h[:1], h), *chain, **size)
+    q = GaussianSmoothed(*moments)
+    return q, (chain, q.sqrt, q.gain, q.back_sqrt, shift)
+
+
+def _smooth_backward(kept, cotangents):
+    chain, *smoothed = kept
+    size, shapes = _shapes(chain)
+    operands = *chain, *smoothed, *cotangents
+    return (GaussianChain(*gpu.call("svae_gpu_gaussian_smooth_vjp", shapes, *operands, **size)),)
+
+
+_smooth.defvjp(_smooth_forward, _smooth_backward)
+
+
+@jax.custom_vjp
+def _deviations(gain, pushes):
+    """e_T = pushes_T, e_t = gain_t e_t+1 + pushes_t."""
+    T, D = pushes.shape
+    return gpu.call("svae_gpu_gaussian_draw", (pushes.shape,), gain, pushes, T=T, D=D)[0]
+
+
+def _deviations_forward(gain, pushes):
+    e = _deviations(gain, pushes)
+    return e, (gain, e)
+
+
+def _deviations_backward(kept, cotangent):
+    gain, e = kept
+    T, D = e.shape
+    (pulled,) = gpu.call("svae_gpu_gaussian_draw_vjp", (e.shape,), gain, cotangent, T=T, D=D)
+    return pulled[:-1, :, None] * e[1:, None, :], pulled
+
+
+_deviations.defvjp(_deviations_forward, _deviations_backward)
+
+
+def _fits(D: int) -> bool:
+    return D <= gpu.LARGEST
+
+
+def filter(chain: GaussianChain) -> GaussianFiltered:
+    """Filtered moments and increments of log Z."""
+    return (_filter if _fits(chain.h.shape[1]) else gaussian_parallel.filter)(chain)
+
+
+def smooth(chain: GaussianChain) -> GaussianSmoothed:
+    """Smoothed moments, backward conditionals, increments of log Z and of the KL."""
+    return (_smooth if _fits(chain.h.shape[1]) else gaussian_parallel.smooth)(chain)
+
+
+def log_normalizer(chain: GaussianChain) -> Float[Array, ""]:
+    """log Z, the compensated sum of the filter's increments."""
+    if not _fits(chain.h.shape[1]):
+        return gaussian_parallel.log_normalizer(chain)
+    return compensated_sum(_increments(chain))
+
+
+def sample(smoothed: GaussianSmoothed, *, key) -> Float[Array, "T D"]:
+    """A draw of x_1..x_T from q, differentiable in q."""
+    if not _fits(smoothed.mean.shape[1]):
+        return gaussian_parallel.sample(smoothed, key=key)
+    noise = jax.random.normal(key, smoothed.mean.shape, smoothed.mean.dtype)
+    roots = jnp.concatenate([smoothed.back_sqrt, smoothed.sqrt[-1:]])
+    return smoothed.mean + _deviations(smoothed.gain, mv(roots, noise))

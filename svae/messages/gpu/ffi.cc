@@ -1,0 +1,180 @@
+// The door between XLA and the GPU kernels. Kernels are compiled when they are first needed and registered here by number;
+// this file reads the operands' shapes, picks the chunks of time, and launches. No CUDA header is needed.
+#include "emulate.h"
+//
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "gaussian_chunks.cuh"
+#include "kernels.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+
+namespace svae {
+
+#ifdef SVAE_RUN_ON_CPU
+struct Device {
+  std::vector<std::vector<double>> kept;
+  double* scratch(size_t n) {
+    kept.emplace_back(n + 1);
+    return kept.back().data();
+  }
+};
+#else
+using Launch = int (*)(void* kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
+                       void** parameters, void** extra);
+static Launch launch_kernel = nullptr;
+static std::mutex mutex;
+static std::map<std::tuple<int, int, int>, void*> kernels;
+
+struct Device {
+  void* stream;
+  ffi::ScratchAllocator& allocator;
+  double* scratch(size_t n) {
+    auto p = allocator.Allocate(n * sizeof(double), 16);
+    return p ? static_cast<double*>(*p) : nullptr;
+  }
+};
+#endif
+
+// Blocks that the device holds at once: more chunks than fill it only add work.
+constexpr int64_t kResident = 1056;
+
+// Chunks of time for T - 1 transitions of each of B sequences: few enough that the sweep over their ends stays short.
+static int64_t count_chunks(int64_t T, int64_t B) {
+  const int64_t balanced = std::lround(std::sqrt(1.4 * double(T - 1))), fill = kResident / std::max<int64_t>(B, 1);
+  const int64_t n = std::min(balanced, fill);
+  return T < 64 || n < 2 ? 1 : n;
+}
+
+static ffi::Error fail(const char* what) { return ffi::Error(ffi::ErrorCode::kInternal, what); }
+
+#ifdef SVAE_RUN_ON_CPU
+static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args) {
+  struct Body {
+    EmulatedKernel run;
+    const Args* args;
+    double* shared;
+  };
+  const Shape shape = shape_of(kernel, D);
+  std::vector<double> shared(shape.shared + 2, NAN);
+  Body body{emulated(kernel, D, wide), &args, shared.data()};
+  if (!body.run) return fail("svae: this size is not emulated");
+  Emulator emulator;
+  emulator.data = &body;
+  emulator.body = [](void* p) {
+    auto* b = static_cast<Body*>(p);
+    b->run(*b->args, b->shared);
+  };
+  for (int64_t i = 0; i < blocks; i++) {
+    emulator.block = int(i);
+    emulator.run(shape.threads);
+  }
+  return ffi::Error::Success();
+}
+#else
+static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args) {
+  void* handle;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    const auto found = kernels.find({int(kernel), D, int(wide)});
+    if (found == kernels.end() || !launch_kernel) return fail("svae: a GPU kernel was not registered");
+    handle = found->second;
+  }
+  const Shape shape = shape_of(kernel, D);
+  void* parameters[] = {const_cast<Args*>(&args)};
+  const int code = launch_kernel(handle, unsigned(blocks), 1, 1, unsigned(shape.threads), 1, 1,
+                                 unsigned(shape.shared * sizeof(double)), device.stream, parameters, nullptr);
+  return code ? fail("svae: a GPU kernel did not start") : ffi::Error::Success();
+}
+#endif
+
+static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
+                           int64_t T, int64_t D) {
+  if (ins.size() != operation.in.size() || outs.size() != operation.out.size())
+    return fail("svae: wrong number of operands");
+  Args args{};
+  auto first = outs.get<ffi::AnyBuffer>(0).value();
+  const auto dims = first->dimensions();
+  const int axes = int(dims.size()) - operation.out[0];
+  if (axes > kAxes) return fail("svae: a batch of more than three axes");
+  int64_t batch = 1;
+  for (int i = 0; i < kAxes; i++) args.axes[i] = 1;
+  for (int i = 0; i < axes; i++) batch *= args.axes[kAxes - axes + i] = int(dims[i]);
+  if (batch == 0) return ffi::Error::Success();
+  for (size_t n = 0; n < ins.size(); n++) {
+    auto x = ins.get<ffi::AnyBuffer>(n).value();
+    const auto shape = x.dimensions();
+    args.in[n] = x.untyped_data();
+    int64_t size = 1;
+    for (size_t i = shape.size() - operation.in[n]; i < shape.size(); i++) size *= shape[i];
+    for (int i = axes - 1; i >= 0; i--) {
+      args.stride[n][kAxes - axes + i] = shape[i] == 1 ? 0 : size;
+      size *= shape[i];
+    }
+  }
+  for (size_t n = 0; n < outs.size(); n++) args.out[n] = outs.get<ffi::AnyBuffer>(n).value()->untyped_data();
+  const bool wide = ins.get<ffi::AnyBuffer>(0).value().element_type() == ffi::F64;
+  args.T = int(T);
+  args.chunks = operation.chunked ? int(count_chunks(T, batch)) : 1;
+  args.chunk = int((std::max<int64_t>(T - 1, 1) + args.chunks - 1) / args.chunks);
+  args.chunks = std::max<int>(1, int((T - 1 + args.chunk - 1) / args.chunk));
+  args.scratch_size = scratch_of(operation.kernel, int(D), T, args.chunks);
+  args.scratch = device.scratch(size_t(args.scratch_size) * batch + 2);
+  if (!args.scratch) return ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
+  if (args.chunks > 1) {
+    auto error = start(device, kElement, int(D), wide, batch * args.chunks, args);
+    if (error.failure()) return error;
+    error = start(device, kLink, int(D), wide, batch, args);
+    if (error.failure()) return error;
+  }
+  return start(device, operation.kernel, int(D), wide, batch * args.chunks, args);
+}
+
+}  // namespace svae
+
+#ifdef SVAE_RUN_ON_CPU
+#define SVAE_CONTEXT
+#define SVAE_PARAMETERS
+#define SVAE_DEVICE svae::Device device;
+#else
+#define SVAE_CONTEXT .Ctx<ffi::PlatformStream<void*>>().Ctx<ffi::ScratchAllocator>()
+#define SVAE_PARAMETERS void *stream, ffi::ScratchAllocator allocator,
+#define SVAE_DEVICE svae::Device device{stream, allocator};
+
+extern "C" void svae_gpu_launcher(void* launch) { svae::launch_kernel = reinterpret_cast<svae::Launch>(launch); }
+extern "C" void svae_gpu_register(int kernel, int D, int wide, void* handle) {
+  std::lock_guard<std::mutex> lock(svae::mutex);
+  svae::kernels[{kernel, D, wide}] = handle;
+}
+#endif
+extern "C" int svae_gpu_shared_bytes(int kernel, int D) {
+  return svae::shape_of(svae::Kernel(kernel), D).shared * int(sizeof(double));
+}
+
+#define SVAE_HANDLER(name, ...)                                                                                     \
+  static ffi::Error name##_impl(SVAE_PARAMETERS int64_t T, int64_t D, ffi::RemainingArgs ins, ffi::RemainingRets outs) { \
+    static const svae::Operation operation{__VA_ARGS__};                                                            \
+    SVAE_DEVICE                                                                                                     \
+    return svae::dispatch(operation, device, ins, outs, T, D);                                                      \
+  }                                                                                                                 \
+  extern "C" {                                                                                                      \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                                                                    \
+      name, name##_impl,                                                                                            \
+      ffi::Ffi::Bind() SVAE_CONTEXT.Attr<int64_t>("T").Attr<int64_t>("D").RemainingArgs().RemainingRets());         \
+  }
+
+SVAE_HANDLER(svae_gpu_gaussian_filter, svae::kFilterChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 1})
+SVAE_HANDLER(svae_gpu_gaussian_smooth, svae::kSmoothChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1, 2})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp, svae::kSmoothVjp, false, {1, 2, 3, 2, 3, 3, 2, 3, 3, 3, 2, 2, 3, 3, 3, 1, 1},
+             {1, 2, 3, 2, 3, 3, 2})
+SVAE_HANDLER(svae_gpu_gaussian_draw, svae::kDraw, false, {3, 2}, {2})
+SVAE_HANDLER(svae_gpu_gaussian_draw_vjp, svae::kDrawVjp, false, {3, 2}, {2})
+SVAE_HANDLER(svae_gpu_hmm_filter, svae::kHmmFilter, false, {1, 2, 2, 1}, {2, 1, 2})
+SVAE_HANDLER(svae_gpu_hmm_smooth, svae::kHmmSmooth, false, {1, 2, 2, 1}, {2, 2, 1, 2, 2})
+SVAE_HANDLER(svae_gpu_hmm_filter_vjp, svae::kHmmFilterVjp, false, {2, 1, 2, 2, 2, 1}, {1, 2, 2})
+SVAE_HANDLER(svae_gpu_hmm_smooth_vjp, svae::kHmmSmoothVjp, false, {2, 1, 2, 2, 2, 2, 2, 2, 1}, {1, 2, 2})

@@ -1,0 +1,135 @@
+// The list of kernels, by number, with what each needs; in the order of `KERNELS` in __init__.py.
+#pragma once
+#include <vector>
+
+#include "gaussian_chunks.cuh"
+#include "gaussian_vjp.cuh"
+#include "hmm.cuh"
+#include "recursion.cuh"
+
+namespace svae {
+
+constexpr int kLargest = 16, kMostStates = 64;
+
+enum Kernel { kElement, kLink, kSmoothChain, kFilterChain, kSmoothVjp, kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp };
+
+struct Shape {
+  int threads, shared;  // shared memory in doubles
+};
+
+struct Operation {
+  Kernel kernel;
+  bool chunked;
+  std::vector<int> in, out;  // axes of one sequence; those before them are a batch
+};
+
+template <int D>
+inline Shape shape_for(Kernel kernel) {
+  switch (kernel) {
+    case kElement:
+      return {96, Elements<D>::shared};
+    case kLink:
+      return {32, kLinkShared<D>};
+    case kFilterChain:
+      return {96, kSmoothShared<D>};
+    case kSmoothVjp:
+      return {kVjpThreads, VjpShared<D>::shared};
+    case kDraw:
+    case kDrawVjp:
+      return {32, kRecursionShared<D>};
+    default:
+      return {96, kSmoothShared<D>};
+  }
+}
+
+using EmulatedKernel = void (*)(const Args&, double*);
+
+template <int D, class S>
+inline EmulatedKernel emulated_for(Kernel kernel) {
+  switch (kernel) {
+    case kElement:
+      return element<D, S>;
+    case kLink:
+      return link<D, S>;
+    case kFilterChain:
+      return filter<D, S>;
+    case kSmoothVjp:
+      return smooth_vjp<D, S>;
+    case kDraw:
+      return draw<D, S>;
+    case kDrawVjp:
+      return draw_vjp<D, S>;
+    default:
+      return smooth<D, S>;
+  }
+}
+
+template <int D>
+inline long long scratch_for(Kernel kernel, long long T, long long chunks) {
+  if (kernel == kDraw || kernel == kDrawVjp) return 0;
+  return kernel == kSmoothVjp ? Saved<D>::total(T) : Scratch<D>::size(T, chunks);
+}
+
+#define SVAE_SIZES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
+
+inline bool hidden(Kernel kernel) { return kernel >= kHmmFilter; }
+
+inline Shape shape_of(Kernel kernel, int D) {
+  if (hidden(kernel)) {
+    const int P = (D + 31) / 32 * 32;  // two or four tables, the total of pair counts, vectors, what is reduced
+    return {P, (kernel == kHmmSmoothVjp ? 4 : 2) * P * P + P * P + 12 * P + 4 * (P / 32) + 2};
+  }
+  switch (D) {
+#define SVAE_CASE(N) \
+  case N:            \
+    return shape_for<N>(kernel);
+    SVAE_SIZES(SVAE_CASE)
+#undef SVAE_CASE
+  }
+  return {0, 0};
+}
+
+inline long long scratch_of(Kernel kernel, int D, long long T, long long chunks) {
+  if (hidden(kernel)) return kernel == kHmmSmoothVjp ? T * D : 0;
+  switch (D) {
+#define SVAE_CASE(N) \
+  case N:            \
+    return scratch_for<N>(kernel, T, chunks);
+    SVAE_SIZES(SVAE_CASE)
+#undef SVAE_CASE
+  }
+  return 0;
+}
+
+#ifdef SVAE_RUN_ON_CPU  // the sizes that the tests run
+template <int K, class S>
+inline EmulatedKernel emulated_hidden(Kernel kernel) {
+  switch (kernel) {
+    case kHmmFilter:
+      return hmm_filter<K, S>;
+    case kHmmSmooth:
+      return hmm_smooth<K, S>;
+    case kHmmFilterVjp:
+      return hmm_filter_vjp<K, S>;
+    default:
+      return hmm_smooth_vjp<K, S>;
+  }
+}
+
+inline EmulatedKernel emulated(Kernel kernel, int D, bool wide) {
+  if (hidden(kernel)) {
+    if (D == 3 && wide) return emulated_hidden<3, double>(kernel);
+    if (D == 40 && wide) return emulated_hidden<40, double>(kernel);
+    if (D == 30 && !wide) return emulated_hidden<30, float>(kernel);
+    return nullptr;
+  }
+  if (D == 1 && wide) return emulated_for<1, double>(kernel);
+  if (D == 2 && !wide) return emulated_for<2, float>(kernel);
+  if (D == 3 && wide) return emulated_for<3, double>(kernel);
+  if (D == 4 && !wide) return emulated_for<4, float>(kernel);
+  if (D == 12 && wide) return emulated_for<12, double>(kernel);
+  return nullptr;
+}
+#endif
+
+}  // namespace svae

@@ -1,0 +1,193 @@
+"""The fused GPU kernels against the dense matrix, the enumeration and the CPU; without a GPU, on emulated threads."""
+
+import ctypes
+import operator
+import shutil
+import subprocess
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+import pytest
+
+from svae import messages
+from svae.messages import GaussianChain, HMMChain, gaussian_fused, gpu, hmm_fused, kernels
+from tests.messages import oracles
+from tests.messages.test_gaussian import blocks, cov, hard, on_device
+from tests.messages.test_hmm import CASES
+
+HAS_GPU = jax.default_backend() == "gpu"
+oracle = "kernels" if kernels.status().serve and not HAS_GPU else "sequential"  # the first need no time to compile here
+gaussian_oracle, hmm_oracle = (getattr(messages, f"{chain}_{oracle}") for chain in ("gaussian", "hmm"))
+
+CLOSE = {"atol": 1e-10, "rtol": 1e-10}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def emulator(tmp_path_factory):
+    """The kernels' own sources, compiled for the host: each thread of a block is a fiber."""
+    if HAS_GPU:
+        return  # the kernels themselves
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("needs a GPU or a C++ compiler")
+    path = tmp_path_factory.mktemp("gpu") / "emulator.so"
+    headers = Path(jaxlib.__file__).parent / "include"
+    flags = ["-std=c++17", "-O0", "-fPIC", "-shared", "-w", "-DSVAE_RUN_ON_CPU", f"-I{headers}"]
+    subprocess.run([compiler, *flags, str(gpu.FOLDER / "ffi.cc"), "-o", str(path)], check=True)
+    library = ctypes.CDLL(str(path))
+    for name in gpu.OPERATIONS:
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+
+
+def symmetric(chain):
+    return chain._replace(J=(chain.J + jnp.swapaxes(chain.J, -1, -2)) / 2)
+
+
+@pytest.mark.parametrize("T, D", [(1, 1), (1, 3), (2, 3), (5, 1), (6, 3), (4, 12), (90, 3)])  # the last in chunks
+def test_smoother_and_filter_are_the_dense_matrix(x64, T, D):
+    chain = oracles.gaussian_chain(np.random.default_rng(T), T, D, missing=0.3)
+    mean, S, log_z = oracles.dense(chain)
+    S, t = blocks(S, T, D), np.arange(T)
+    q = gaussian_fused.smooth(on_device(chain))
+    np.testing.assert_allclose(q.mean, mean, **CLOSE)
+    np.testing.assert_allclose(cov(q.sqrt), S[t, t], **CLOSE)
+    np.testing.assert_allclose(cov(q.sqrt)[1:] @ np.swapaxes(q.gain, -1, -2), S[t[1:], t[:-1]], **CLOSE)
+    backward = [S[i, i] - q.gain[i] @ S[i + 1, i] for i in range(T - 1)] or q.gain
+    np.testing.assert_allclose(cov(q.back_sqrt), backward, **CLOSE)
+    np.testing.assert_allclose(q.log_z.sum(), log_z, **CLOSE)
+    second = cov(q.sqrt) + np.asarray(q.mean)[:, :, None] * np.asarray(q.mean)[:, None]
+    potentials = np.sum(chain.h * np.asarray(q.mean), -1) - np.sum(chain.J * second, (-1, -2)) / 2
+    np.testing.assert_allclose(q.kl, potentials - q.log_z, **CLOSE)
+    f = gaussian_fused.filter(on_device(chain))
+    np.testing.assert_allclose(f.mean[-1], mean[-1], **CLOSE)
+    np.testing.assert_allclose(cov(f.sqrt[-1]), S[-1, -1], **CLOSE)
+    np.testing.assert_allclose(f.log_z, q.log_z, **CLOSE)
+    assert not np.any(np.triu(f.sqrt, 1)) and not np.any(np.triu(q.sqrt, 1)) and not np.any(np.triu(q.back_sqrt, 1))
+
+
+def test_roots_of_the_noise_need_not_be_triangular(x64):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(0), 5, 3))
+    turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
+    turned = chain._replace(Q_sqrt=chain.Q_sqrt @ turn, sqrt0=chain.sqrt0 @ turn)
+    got, want = gaussian_fused.smooth(turned), gaussian_fused.smooth(chain)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), got, want)
+
+
+def test_values_and_gradients_are_those_of_the_cpu(x64):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(6), 5, 3, missing=0.5))
+
+    def loss(form):
+        def total(chain):
+            q = form.smooth(symmetric(chain))
+            x = form.sample(q, key=jax.random.key(0))
+            return sum(jnp.sum(jnp.sin(y)) for y in (*q, x)) + jnp.sin(form.log_normalizer(symmetric(chain)))
+
+        return total
+
+    got, want = (jax.jit(jax.value_and_grad(loss(form)))(chain) for form in (gaussian_fused, gaussian_oracle))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-9), got, want)
+
+
+def test_gradient_of_log_z_is_the_smoothed_statistics(x64):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(4), 6, 3, missing=0.3))
+    gradient, q = jax.grad(gaussian_fused.log_normalizer)(chain), gaussian_fused.smooth(chain)
+    np.testing.assert_allclose(gradient.h, q.mean, **CLOSE)
+    second = cov(q.sqrt) + np.asarray(q.mean)[:, :, None] * np.asarray(q.mean)[:, None]
+    np.testing.assert_allclose(2 * gradient.J, -second, **CLOSE)
+
+
+def test_two_batch_axes_and_a_shared_operand(x64):
+    chains = [oracles.gaussian_chain(np.random.default_rng(i), 3, 3) for i in range(6)]
+    stacked = on_device(jax.tree.map(lambda *x: np.stack(x), *chains))._replace(A=on_device(chains[0]).A)
+    axes = GaussianChain(0, 0, None, 0, 0, 0, 0)
+
+    def pulled(chain):
+        q, pull = jax.vjp(gaussian_fused.smooth, chain)
+        return q, pull(jax.tree.map(jnp.cos, q))[0]
+
+    square = GaussianChain(
+        *(x if a is None else x.reshape(2, 3, *x.shape[1:]) for x, a in zip(stacked, axes, strict=True))
+    )
+    twice = jax.vmap(jax.vmap(pulled, (axes,)), (axes,))(square)
+    for i in range(6):
+        alone = pulled(GaussianChain(*(x if a is None else x[i] for x, a in zip(stacked, axes, strict=True))))
+        one = jax.tree.map(operator.itemgetter((i // 3, i % 3)), twice)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), one, alone)
+
+
+@pytest.mark.parametrize("name, target", [("random walk", 5e-5), ("constant velocity", 5e-4)])
+def test_float32_on_smooth_latents(name, target):
+    chain = hard(name, 100)  # in chunks
+    mean, S = oracles.rts(chain)
+    q = gaussian_fused.smooth(on_device(chain, np.float32))
+    sd = np.sqrt(np.diagonal(S, axis1=-2, axis2=-1))
+    assert np.max(np.abs(q.mean - mean) / sd) < target
+    assert all(np.all(np.isfinite(x)) for x in q)
+    assert np.all(np.linalg.eigvalsh(cov(q.sqrt)) > 0)
+
+
+def test_a_nan_stays_in_its_sequence():
+    chain = on_device(hard("random walk", 5), np.float32)
+    chains = jax.tree.map(lambda x: jnp.stack([x] * 3), chain)
+    q = jax.vmap(gaussian_fused.smooth)(chains._replace(h=chains.h.at[1, 2, 1].set(np.nan)))
+    assert np.all(np.isnan(q.mean[1])) and np.isnan(q.log_z[1, 2])
+    assert all(np.all(np.isfinite(x[0])) and np.all(np.isfinite(x[2])) for x in q)
+
+
+def test_large_chains_run_in_pure_jax():
+    def calls(D):
+        shapes = [(D,), (D, D), (1, D, D), (1, D), (1, D, D), (2, D, D), (2, D)]
+        chain = GaussianChain(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
+        return "ffi_call" in str(jax.make_jaxpr(gaussian_fused.smooth)(chain))
+
+    assert calls(16) and not calls(17)
+
+
+def test_the_rule_can_be_overridden(monkeypatch):
+    monkeypatch.setenv("SVAE_FORM", "fused")
+    assert messages.gaussian is gaussian_fused and messages.hmm is hmm_fused
+
+
+# --- the hidden Markov chain --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["K"] == 3])
+def test_the_hidden_chain_is_the_enumeration(x64, case):
+    chain = oracles.hmm_chain(np.random.default_rng(0), **case)
+    log_z, states, pairs, best = oracles.enumerate_paths(chain)
+    n, chain = len(states), HMMChain(*map(jnp.asarray, chain))
+    q = hmm_fused.smooth(chain)
+    np.testing.assert_allclose(q.states[:n], states, atol=1e-12)
+    np.testing.assert_allclose(q.transitions, pairs, atol=1e-12)
+    np.testing.assert_allclose(q.log_z.sum(), log_z, rtol=1e-13)
+    np.testing.assert_array_equal(hmm_fused.viterbi(chain)[:n], best)
+    gradient = jax.grad(hmm_fused.log_normalizer, allow_int=True)(chain)
+    np.testing.assert_allclose(gradient.node[:n], states, atol=1e-12)
+    np.testing.assert_allclose(gradient.log_trans, pairs, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1, 300])  # the second loses products to underflow
+def test_the_hidden_chain_and_its_gradients_are_those_of_the_cpu(x64, scale):
+    chain = oracles.hmm_chain(np.random.default_rng(6), T=12, K=40, real=10, impossible=True)
+    chain = HMMChain(*map(jnp.asarray, chain._replace(node=chain.node * scale, mask=chain.mask & (np.arange(12) != 4))))
+
+    def pulled(form):
+        q, pull = jax.vjp(lambda *x: form.smooth(HMMChain(*x, chain.mask)), *chain[:3])
+        return q, pull(jax.tree.map(jnp.cos, q))
+
+    got, want = pulled(hmm_fused), pulled(hmm_oracle)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-9, rtol=1e-9), got, want)
+    key = jax.random.key(0)
+    np.testing.assert_array_equal(hmm_fused.sample(chain, key=key), hmm_oracle.sample(chain, key=key))
+
+
+def test_hidden_chain_in_float32_with_steep_nodes():
+    chain = oracles.hmm_chain(np.random.default_rng(0), T=20, K=30)
+    chain = chain._replace(node=(chain.node * 300).astype(np.float32).astype(np.float64))
+    single = HMMChain(*(jnp.asarray(x, jnp.float32) for x in chain[:3]), jnp.asarray(chain.mask))
+    q = hmm_fused.smooth(single)
+    np.testing.assert_allclose(q.states, hmm_oracle.smooth(single).states, atol=1e-5)
+    assert all(np.all(np.isfinite(x)) for x in q)
