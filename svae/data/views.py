@@ -14,6 +14,7 @@ from .recordings import DataError, Recordings, float_type
 
 NUMBERS = 2**20  # in one block of a pass over all frames
 SMALL = 2**28  # bytes that are rather kept in memory than read again and again
+SAMPLED = 2**25  # numbers in a sample of frames at most: 109 pictures of 480 x 640
 
 
 class View:
@@ -110,7 +111,11 @@ def _whole(y):
 
 
 def sample_frames(data: Recordings, number: int, seed: int) -> np.ndarray:
-    """At most `number` frames (N, *event) of all recordings, drawn without replacement; only these are read."""
+    """At most `number` frames (N, *event) of all recordings, fewer of large ones, drawn without replacement.
+
+    Only these are read.
+    """
+    number = min(number, max(1, SAMPLED // max(1, int(np.prod(data.sequences[0].shape[1:], dtype=object)))))
     starts = np.cumsum([0, *map(len, data.sequences)])
     chosen = np.random.default_rng(seed).permutation(starts[-1])[:number]
     order = np.argsort(chosen, kind="stable")
