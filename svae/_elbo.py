@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae import expfam
 from svae._model import SVAE
+from svae._sharding import by_rows, is_shared
 from svae.messages.compensated import compensated_sum
 
 
@@ -28,6 +29,7 @@ class Evidence(NamedTuple):
     log_normalizer: Float[Array, ""]  # the surrogate bound; its derivative in the moments is E t_x(x)
     usage: Float[Array, " K"]  # expected frames in each state
     residual: Float[Array, ""]  # of the worst mean field fixed point
+    labels: Int[Array, " T"]  # the likeliest state of each frame of the first sequence
 
 
 class Bound(NamedTuple):
@@ -53,23 +55,37 @@ class Gradient(NamedTuple):
 def evidence(
     model: SVAE, moments: Any, y: Array, mask: Bool[Array, "B T"], counted: Bool[Array, "B T"], key
 ) -> Evidence:
-    """Lines 1 to 4 of Algorithm 1 for a batch of sequences."""
-    key_x, key_gamma = jax.random.split(key)
+    """Lines 1 to 4 of Algorithm 1 for a batch of sequences; on several devices, each takes its own of them."""
+    key_x, key_gamma = (jax.random.split(k, model.config.samples) for k in jax.random.split(key))
+    keys = jax.vmap(lambda k: jax.random.split(k, len(y)), out_axes=1)(key_x)  # (B, samples), whatever the devices
+    if not is_shared():
+        return _evidence(model, moments, y, mask, counted, keys, key_gamma)
+    arrays, static = eqx.partition((model, moments, key_gamma), eqx.is_array)
+
+    def one(arrays, rows):
+        model, moments, key_gamma = eqx.combine(arrays, static)
+        return _evidence(model, moments, *rows, key_gamma)
+
+    found = by_rows(one, arrays, (y, mask, counted, keys))
+    sums = jax.tree.map(lambda x: jnp.sum(x, 0), found)
+    return sums._replace(residual=jnp.max(found.residual), labels=found.labels[0])
+
+
+def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
+    """Of the sequences of one device; keys (B, samples)."""
     potentials = jax.vmap(model.recognize)(y, mask)  # psi <- r(y; phi)
     posterior = jax.vmap(model.pgm.infer, (None, 0, 0))(moments, potentials, mask)  # q*(x)
 
-    def log_likelihood(key_x, key_gamma):
-        x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, jax.random.split(key_x, len(y)))  # x ~ q*(x)
+    def log_likelihood(keys_x, key_gamma):
+        x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)
         gamma = model.observe.draw(key=key_gamma)  # gamma ~ q(gamma)
         return jax.vmap(gamma.log_prob)(x, y)
 
-    keys = jax.random.split(key_x, model.config.samples), jax.random.split(key_gamma, model.config.samples)
-    log_prob = jnp.mean(jax.vmap(log_likelihood)(*keys), 0)
+    log_prob = jnp.mean(jax.vmap(log_likelihood, (1, 0))(keys, keys_gamma), 0)
     total = lambda terms: compensated_sum(jnp.where(counted, terms, 0).reshape(-1))  # noqa: E731
     usage = jnp.sum(jnp.where(counted[..., None], posterior.states, 0), (0, 1))
-    return Evidence(
-        total(log_prob), total(posterior.kl), total(posterior.log_normalizer), usage, jnp.max(posterior.residual)
-    )
+    sums = total(log_prob), total(posterior.kl), total(posterior.log_normalizer)
+    return Evidence(*sums, usage, jnp.max(posterior.residual), jnp.argmax(posterior.states[0], -1))
 
 
 def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:

@@ -17,10 +17,11 @@ from jaxtyping import Array, PRNGKeyArray
 from svae import _optimizer
 from svae._duration import adapted, follows
 from svae._elbo import value_and_grad
-from svae._held_out import held_out_bound
+from svae._held_out import HeldOut, held_out_bound
 from svae._model import SVAE
 from svae._prepare import FitError, Prepared, prepare, sizes
-from svae._steps import Step, Taken, batch_at, failure, give_up, pick, report, stack, take_all
+from svae._sharding import agreed, local, replicated
+from svae._steps import Step, Taken, batch_at, failure, give_up, mesh_for, pick, report, stack, take, take_all
 from svae._warm_up import warm_up
 
 __all__ = ["FitError", "FitState", "Step", "final_model", "finished", "fit", "held_out_bound", "start"]
@@ -83,29 +84,41 @@ def fit(
                 yield step._replace(note=" ".join([*notes, step.note]).strip())
                 notes = []
             models.append(warm)
-        resume = start(stack(models))
+        resume = start(agreed(stack(models)))
     yield from _train(resume, prepared, key_fit, estimator)
 
 
 def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callable) -> Iterator[Step]:
     config, totals = state.models.config, sizes(data)
     measure = max(1, min(100, config.steps // 10))
+    mesh = mesh_for(data, config)
+    placed = replicated((state.models, state.optimizer), mesh)
     while not finished(state):
         i, started = int(state.done), time.monotonic()
         key_step, key_held = jax.random.split(jax.random.fold_in(key, i))
         piece = batch_at(data, config, i)
         keys = jax.random.split(key_step, config.restarts)
-        taken = take_all(state.models, state.optimizer, piece, keys, *totals, estimator)
+        taken = take(take_all, placed, piece, keys, totals, estimator, mesh)
+        placed, taken = (taken.model, taken.state), local(taken)
         state = state._replace(models=taken.model, optimizer=taken.state, done=jnp.asarray(i + 1, jnp.int32))
         note, held = failure(taken, i, data, config), np.nan
         give_up(taken.state.damping, i, note)
         if (i + 1) % measure == 0 or i + 1 == config.steps:
-            state, held = _measured(state, _held_out(state.models, data, key_held, taken))
+            measured = _held_out(state.models, data, key_held, taken)
+            state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
             if i + 1 < config.steps and follows(config):
-                state = state._replace(models=adapted(state.models, data))
+                state = state._replace(models=agreed(adapted(state.models, data)))
+                placed = replicated(state.models, mesh), placed[1]
         restart = int(state.restart)
         told = report(i, pick(state.models, restart), pick(taken, restart), data, started, piece, "fit")
-        yield _ended(told._replace(held_out=held, note=note, state=state))
+        told = told._replace(held_out=held, note=note, state=state)
+        yield _ended(told if np.isnan(held) else _with_measurement(told, measured))
+
+
+def _with_measurement(step: Step, measured: list[HeldOut]) -> Step:
+    """What was found of every restart, and the states of the best."""
+    best = measured[int(step.state.restart)]
+    return step._replace(restarts=tuple(float(m.bound) for m in measured), labels=best.labels)
 
 
 def _ended(step: Step) -> Step:
@@ -129,9 +142,10 @@ def _measured(state: FitState, held: np.ndarray) -> tuple[FitState, float]:
     return state, float(held[restart])
 
 
-def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken) -> np.ndarray:
-    """Held-out bound per frame of every restart; without held-out data, the training estimate."""
+def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken) -> list[HeldOut]:
+    """Every restart in the units of the data; without held-out data, the training estimate and no labels."""
     if data.held is None:
-        return np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
-    every = range(models.config.restarts)
-    return np.array([held_out_bound(pick(models, r), data.held, key=key) - data.held_volume for r in every])
+        bounds = np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
+        return [HeldOut(float(bound), np.zeros(0, int)) for bound in bounds]
+    found = [held_out_bound(pick(models, r), data.held, key=key) for r in range(models.config.restarts)]
+    return [one._replace(bound=one.bound - data.held_volume) for one in found]

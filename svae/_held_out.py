@@ -1,5 +1,7 @@
 """The bound of recordings that were held out, in windows of bounded memory."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -14,17 +16,26 @@ NUMBERS = 2**25  # that one batch may hold: 128 MiB
 CONTEXT = 50  # frames around a window of a recording that is too long to be seen whole
 
 
-def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> float:
-    """E log p(y | x, gamma) - local KL per frame, in model units; recordings are whole where memory allows."""
+class HeldOut(NamedTuple):
+    """What one model says of recordings that were held out."""
+
+    bound: float  # E log p(y | x, gamma) - local KL, nats per frame in model units
+    labels: np.ndarray  # (T,) the likeliest state of each counted frame of the first window
+
+
+def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> HeldOut:
+    """Recordings are whole where memory allows."""
     length, size = window_and_batch(model, max(map(len, held.sequences)))
-    table, total = windows(held, length, CONTEXT), 0.0
+    table, total, labels = windows(held, length, CONTEXT), 0.0, None
     size = min(size, len(table.first))
     for number, first in enumerate(range(0, len(table.first), size)):
         rows = np.arange(first, min(first + size, len(table.first)))
         piece = batch(held, table, np.resize(rows, size))  # one shape, one program; repeats are not counted
         counted = piece.counted & (np.arange(size) < len(rows))[:, None]
-        total += float(_evaluate(model, piece.y, piece.mask, counted, jax.random.fold_in(key, number)))
-    return total / held.frames
+        bound, path = _evaluate(model, piece.y, piece.mask, counted, jax.random.fold_in(key, number))
+        total += float(bound)
+        labels = np.asarray(path)[piece.counted[0]] if labels is None else labels
+    return HeldOut(total / held.frames, labels)
 
 
 def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
@@ -39,4 +50,4 @@ def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
 @eqx.filter_jit
 def _evaluate(model, y, mask, counted, key):
     found = evidence(model, expfam.moments(model.q), y, mask, counted, key)
-    return found.log_likelihood - found.kl
+    return found.log_likelihood - found.kl, found.labels

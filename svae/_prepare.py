@@ -62,8 +62,7 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
             f"the model is for frames of shape {model.shape}, the data have {data.sequences[0].shape[1:]}; make it anew"
         )
     config = model.config
-    hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
-    train, held = split(data, config.held_out, config.seed) if hold else (data, None)
+    train, held = divided(data, config)
     found = moments(train)
     scaling = _units(model, found)
     train = standardized(train, scaling)
@@ -77,6 +76,12 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     held_volume = 0.0 if held is None else _volume(moments(held), held.frames, scaling)
     held = None if held is None else standardized(held, scaling)
     return model, Prepared(train, held, table, _volume(found, train.frames, scaling), held_volume), notes
+
+
+def divided(data: Recordings, config) -> tuple[Recordings, Recordings | None]:
+    """Recordings to fit to and recordings held out; None where there is too little to hold any out."""
+    hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
+    return split(data, config.held_out, config.seed) if hold else (data, None)
 
 
 def _volume(found: Moments, frames: int, scaling: Standardize) -> float:

@@ -34,12 +34,14 @@ class _Frames(NamedTuple):
     counted: np.ndarray  # (B, T) frames whose regressors exist
 
 
-def find_states(latents: list[np.ndarray], K: int, *, dynamic: bool, duration: float | None, seed: int) -> States:
+def find_states(
+    latents: list[np.ndarray], K: int, *, dynamic: bool, duration: float | None, seed: int, starts: int = STARTS
+) -> States:
     """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
     rng = np.random.default_rng(seed)
     frames = _frames([piece for x in latents for piece in _pieces(x)], dynamic)
     features = action_features(latents, _window(duration)) if dynamic else np.concatenate(latents)
-    found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(STARTS)]
+    found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(starts)]
     best = max(found, key=lambda states: states.log_likelihood)
     weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
     return best._replace(weights=np.split(weights, np.cumsum([len(x) for x in latents])[:-1]))

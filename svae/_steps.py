@@ -14,10 +14,20 @@ from jaxtyping import Array
 from svae import _optimizer
 from svae._model import SVAE
 from svae._prepare import FitError, Prepared
+from svae._sharding import everywhere, mesh, others_alive, over, own, replicated, spread
 from svae.data import Batch, batch, epoch_order
 
 IN_USE = 0.01  # a state is in use when it takes this share of the frames
 SMALLEST_DAMPING = 1e-6  # about 20 failures in a row
+
+
+class Parts(NamedTuple):
+    """The bound = log_likelihood - local_kl - global_kl - weights_kl, in nats per frame."""
+
+    log_likelihood: float
+    local_kl: float
+    global_kl: float
+    weights_kl: float
 
 
 class Step(NamedTuple):
@@ -33,6 +43,9 @@ class Step(NamedTuple):
     frames_per_second: float
     note: str  # what a person should be told, else ""
     state: Any = None  # FitState: all that `fit(resume=...)` needs to go on from here; None in the warm-up
+    parts: Parts | None = None  # of the bound
+    restarts: tuple[float, ...] = ()  # the held-out bound of every restart, where it was measured
+    labels: Any = None  # (T,) states of a held-out stretch by the best restart, where it was measured
 
 
 class Taken(NamedTuple):
@@ -58,7 +71,10 @@ def _finite(tree: Any) -> dict[str, Array]:
     return {name(path): jnp.all(jnp.isfinite(leaf)) for path, leaf in leaves}
 
 
-take_one = eqx.filter_jit(_take)  # compiled once for a config and a shape, however many fits use it
+@eqx.filter_jit
+def take_one(model, state, piece, key, num_data, frames, estimator: Callable) -> Taken:
+    """Compiled once for a config and a shape, however many fits use it."""
+    return everywhere(_take(model, state, piece, key, num_data, frames, estimator))
 
 
 @eqx.filter_jit
@@ -70,17 +86,33 @@ def take_all(models, states, piece, keys, num_data, frames, estimator: Callable)
         taken = _take(eqx.combine(arrays, static), state, piece, key, num_data, frames, estimator)
         return taken._replace(model=eqx.filter(taken.model, eqx.is_array))
 
-    taken = jax.vmap(one)(arrays, states, keys)
+    taken = everywhere(jax.vmap(one)(arrays, states, keys))
     return taken._replace(model=eqx.combine(taken.model, static))
+
+
+def take(program: Callable, placed: tuple, piece: Batch, key, totals: tuple, estimator: Callable, mesh) -> Taken:
+    """One step of `take_one` or `take_all` over a mesh, from models and states on all of its devices to the same."""
+    with over(mesh), others_alive():
+        taken = program(*placed, spread(piece, mesh), *replicated((key, *totals), mesh), estimator)
+        return taken if jax.process_count() == 1 else jax.block_until_ready(taken)
+
+
+def mesh_for(data: Prepared, config):
+    """The devices that share a batch."""
+    return mesh(min(config.batch_size, len(data.table.first)))
 
 
 # --- the order of the data ----------------------------------------------------------------------------------------
 
 
 def batch_at(data: Prepared, config, step: int) -> Batch:
-    """The batch of a step: a function of the seed and the step alone, so that a fit can go on from any step."""
+    """The batch of a step: a function of the seed and the step alone, so that a fit can go on from any step.
+
+    A process reads only the rows of its own devices.
+    """
     epoch, number = divmod(step, _batches(data, config))
-    return batch(data.train, data.table, _order(len(data.table.first), config.batch_size, config.seed, epoch)[number])
+    rows = _order(len(data.table.first), config.batch_size, config.seed, epoch)[number]
+    return batch(data.train, data.table, own(rows))
 
 
 def _batches(data: Prepared, config) -> int:
@@ -101,11 +133,18 @@ def report(i: int, model: SVAE, taken: Taken, data: Prepared, started: float, pi
     config = model.config
     usage = np.asarray(taken.bound.usage)
     bound = float(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
-    speed = float(piece.counted.sum()) * config.restarts / max(time.monotonic() - started, 1e-9)
+    parts = _parts(taken.bound, data)
+    speed = float(piece.counted.sum()) * jax.process_count() * config.restarts / max(time.monotonic() - started, 1e-9)
     in_use = int(np.sum(usage > IN_USE * max(usage.sum(), 1e-9)))
     warm = config.warmup_steps * config.restarts
     done = i + 1 + (warm if phase == "fit" else 0)
-    return Step(done, warm + config.steps, phase, model, bound, np.nan, in_use, speed, "")
+    return Step(done, warm + config.steps, phase, model, bound, np.nan, in_use, speed, "", parts=parts)
+
+
+def _parts(bound: Any, data: Prepared) -> Parts:
+    """Per frame, in the units of the data."""
+    found = Parts(*(float(np.asarray(getattr(bound, name))) / data.train.frames for name in Parts._fields))
+    return found._replace(log_likelihood=found.log_likelihood - data.log_volume)
 
 
 def failure(taken: Taken, i: int, data: Prepared, config) -> str:

@@ -12,7 +12,8 @@ from svae import _initialize, _optimizer
 from svae._elbo import value_and_grad
 from svae._model import SVAE
 from svae._prepare import Prepared, sizes
-from svae._steps import Step, batch_at, failure, give_up, report, take_one
+from svae._sharding import local, replicated
+from svae._steps import Step, batch_at, failure, give_up, mesh_for, report, take, take_one
 from svae.data import Recordings, batch, windows
 from svae.data.views import sample_frames
 from svae.pgm import PGMS
@@ -28,15 +29,17 @@ def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Ite
     model = _initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
     simple = eqx.tree_at(lambda m: (m.pgm, m.q), model, (_standard(config), ()), is_leaf=lambda n: n is None)
     state = _optimizer.init(simple, _optimizer.networks_optimizer(config))
-    totals, first = sizes(data), restart * config.warmup_steps
+    totals, first, mesh = sizes(data), restart * config.warmup_steps, mesh_for(data, config)
+    placed = replicated((simple, state), mesh)
     for i in range(config.warmup_steps):
         started = time.monotonic()
         piece = batch_at(data, config, i)
-        taken = take_one(simple, state, piece, jax.random.fold_in(key, i), *totals, value_and_grad)
-        simple, state = taken.model, taken.state
+        taken = take(take_one, placed, piece, jax.random.fold_in(key, i), totals, value_and_grad, mesh)
+        placed, taken = (taken.model, taken.state), local(taken)
         note = failure(taken, i, data, config)
-        give_up(state.damping, i, note)
+        give_up(taken.state.damping, i, note)
         yield report(first + i, model, taken, data, started, piece, "warm-up")._replace(note=note)
+    simple = local(placed[0])
     model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
     model = _initialize.at_latents(model, _latents(simple, data.train), seed=seed)
     total = config.restarts * config.warmup_steps + config.steps

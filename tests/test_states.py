@@ -7,7 +7,7 @@ import pytest
 
 from svae import data
 from svae._states import _forward_backward, action_features, find_states, kmeans, smooth
-from svae.experiments._scores import adjusted_rand_index, bout_lengths, matched, purity
+from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
 
 
 def test_forward_backward_is_enumeration():

@@ -3,7 +3,7 @@
 import sys
 
 USAGE = 2
-CODES = {"ConfigError": USAGE, "DataError": 3, "StoreError": 4, "RunError": 4, "FitError": 5}
+CODES = {"ConfigError": USAGE, "DataError": 3, "StoreError": 4, "RunError": 4, "FitError": 5, "ProcessError": 6}
 MEANINGS = {  # for --help and the docs
     0: "done",
     1: "an error that nobody foresaw; its traceback is shown",
@@ -11,6 +11,7 @@ MEANINGS = {  # for --help and the docs
     3: "data that cannot be read or used",
     4: "a run folder or a model that cannot be read or written, or is in use",
     5: "the fit failed",
+    6: "another process of the run is gone, or they cannot work together",
     130: "stopped by Ctrl-C, after saving",
     143: "stopped by SIGTERM, after saving",
 }

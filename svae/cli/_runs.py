@@ -1,10 +1,13 @@
 """What verbs share about recordings, runs and models."""
 
+import collections
 import statistics
 from pathlib import Path
 from typing import Any
 
 from svae.cli._machine import use_compilation_cache
+
+IN_USE = 0.01  # of all frames that a state in use has at least
 
 
 def frame_rate(recordings: Any) -> float | None:
@@ -85,7 +88,6 @@ def new_folder(wanted: Path) -> Path:
 def summary(run: Any) -> dict[str, Any]:
     """How a run stands, in a few values."""
     provenance, lines, config = run.provenance(), run.metrics(), run.config
-    held = [line["held_out"] for line in lines if line.get("held_out") is not None]
     last = lines[-1] if lines else {}
     return {
         "run": str(run.path),
@@ -98,15 +100,46 @@ def summary(run: Any) -> dict[str, Any]:
         "frames_per_second": provenance.get("fps"),
         "steps": last.get("step", 0),
         "bound": last.get("bound"),
-        "held_out": held[-1] if held else None,
+        "held_out": run.held_out(),
         "states_in_use": last.get("states_in_use"),
         "seconds": last.get("seconds"),
         **_bouts(run),
+        **_trust(run),
     }
 
 
 def _bouts(run):
     if not (run.path / "bouts.csv").exists():
         return {}
-    lengths = [bout.stop_s - bout.start_s for bout in run.bouts()]
-    return {"bouts": len(lengths), "median_bout_s": statistics.median(lengths) if lengths else None}
+    found = run.bouts()
+    lengths = [bout.stop_s - bout.start_s for bout in found]
+    used, total = collections.Counter(), sum(lengths)
+    for bout, length in zip(found, lengths, strict=True):
+        used[bout.state] += length
+    return {
+        "states_in_use": sum(time >= IN_USE * total for time in used.values()),
+        "bouts": len(lengths),
+        "median_bout_s": statistics.median(lengths) if lengths else None,
+        "target_duration_s": _target(run),
+    }
+
+
+def _target(run):
+    """The mean duration of a bout that was asked for, on the clock of the run."""
+    frames = run.config.target_duration
+    return None if frames is None else frames / (run.provenance().get("fps") or 1.0)
+
+
+def _trust(run):
+    """How far restarts agree, and what plain models reach on the same split; nothing where it is not known."""
+    restarts, found = run.restarts(), run.baselines()
+    agree = {} if restarts is None else {"restart_agreement": restarts.get("mean_ari")}
+    return agree | ({} if found is None else compared(found))
+
+
+def compared(found: dict[str, Any]) -> dict[str, Any]:
+    """Baselines as a list for programs, and as a line for people."""
+    values = {name: value for name, value in (found.get("baselines") or {}).items() if isinstance(value, int | float)}
+    words = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
+    rows = [{"name": name, "held_out": value} for name, value in values.items()]
+    return {"held_out_of_others": words or found.get("note") or None, "baselines": rows}

@@ -9,6 +9,7 @@ from svae.cli._app import Json, command, verb
 from svae.cli._machine import use_compilation_cache
 from svae.cli._print import report
 from svae.cli._runs import frame_rate, new_folder, stem, summary
+from svae.cli._together import Processes, together
 from svae.cli._values import assignments, duration
 from svae.config import MODELS, Config, ConfigError
 
@@ -37,11 +38,16 @@ def fit(
     settings: Annotated[list[str] | None, Parameter(name="--set")] = None,
     max_time: str | None = None,
     resume: bool = False,
+    coordinator: str | None = None,
+    processes: int | None = None,
+    process_id: int | None = None,
+    distributed: bool = False,
     json: Json = False,
 ):
     """Fit a model to recordings and write a run folder: model, states, latents, bouts, metrics, provenance.
 
-    The fit stops early when the held-out bound no longer improves. Ctrl-C saves; --resume goes on exactly.
+    The fit stops early when the held-out bound no longer improves. Ctrl-C saves; --resume goes on exactly. At the end
+    plain models (PCA with an AR-HMM and others) are fitted to the same split, to compare.
 
     Args:
         data: A file, a folder or a pattern such as "day1/*.csv"; with --resume it may be left out.
@@ -60,19 +66,28 @@ def fit(
         settings: name=value of any option of the configuration, such as --set hidden=[64,64]; may be repeated.
         max_time: End the fit after this time, such as 30min or 2h, and write its answers.
         resume: Go on with the run in --out from its newest checkpoint.
+        coordinator: HOST:PORT of process 0, for a run of several processes; each gets the same command.
+        processes: How many processes there are.
+        process_id: Which of them this is; 0 writes the run folder.
+        distributed: Find coordinator, processes and process_id from SLURM or Open MPI.
     """
     limit = None if max_time is None else limit_of(max_time)
     named = {"model": model, "states": states, "latent_dim": latent_dim, "target_duration": target_duration}
     named |= {"steps": steps, "restarts": restarts, "seed": seed}
     given = {name: value for name, value in named.items() if value is not None}
-    if resume:
-        run, recordings = _resumed(data, out, fps, dataset, [*given, *(settings or []), *([config] if config else [])])
-    else:
-        options = options_of(given, config, settings)
-        run, recordings = _started(data, out, {"fps": fps, "dataset": dataset}, options)
-    train(run, recordings, limit, resume, json, f"svae fit --resume --out {run.path}")
-    _compare(run, recordings)
-    report(summary(run), str(run.path), json)
+    with together(Processes(coordinator, processes, process_id, distributed), json) as first:
+        if not first:
+            return _assist(data, out, fps, dataset)
+        if resume:
+            fixed = [*given, *(settings or []), *([config] if config else [])]
+            run, recordings = _resumed(data, out, fps, dataset, fixed)
+        else:
+            options = options_of(given, config, settings)
+            run, recordings = _started(data, out, {"fps": fps, "dataset": dataset}, options)
+        train(run, recordings, limit, resume, json, f"svae fit --resume --out {run.path}")
+        _compare(run, recordings)
+        report(summary(run), str(run.path), json)
+    return None
 
 
 def _compare(run, recordings):
@@ -83,6 +98,18 @@ def _compare(run, recordings):
 
     with contextlib.suppress(RunError):
         write_baselines(run, recordings)
+
+
+def _assist(data, out, fps, dataset):
+    """What a process does that is not the first: it takes the same steps, and writes nothing."""
+    from svae.data import load
+    from svae.runs import Run, assist
+
+    if data is None and out is None:
+        raise ConfigError("every process needs the data, or with --resume the run folder: --out RUN")
+    recordings = load(data, fps=fps, dataset=dataset) if data is not None else Run(out).load_data()
+    use_compilation_cache()
+    assist(recordings)
 
 
 @verb

@@ -3,19 +3,21 @@
 import csv
 import io
 import itertools
+import shutil
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from svae._fit import fit
-from svae._model import make
-from svae._queries import reconstruct, segment
+from svae import runs
+from svae._queries import reconstruct
+from svae._queries.inference import Segmentation
+from svae.config import Config
 from svae.data import mouse
+from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
 from svae.experiments import _figures
-from svae.experiments._scores import adjusted_rand_index, bout_lengths, matched, purity
-from svae.store import save
+from svae.experiments._recorded import kept
 
 
 class Settings(NamedTuple):
@@ -35,23 +37,34 @@ class Settings(NamedTuple):
 
 
 SETTINGS = Settings()
+COMMAND = ["svae", "demo", "mouse"]
 
 
 def run(out: Path, *, seed: int, progress, settings: Settings = SETTINGS) -> dict:
-    """Fit, segment, and write the model, segmentation.csv, numbers.json and figures into `out`."""
+    """Fit in OUT/run, then write segmentation.csv, numbers.json and figures into `out`."""
     data = mouse(sequences=settings.sequences, length=settings.length, seed=seed)
-    model = make(data.y.shape[2:], **_options(settings, seed))
+    raw = kept(out / "mouse.npz", data.y, data.fps)
     started = time.monotonic()
-    history, model = _fitted(progress(fit(model, list(data.y)), "mouse"))
+    config = Config.make(_options(settings, seed))
+    begun = runs.start(_fresh(out / "run"), raw, config, source=out / "mouse.npz", command=COMMAND)
+    fitted = runs.train(begun, raw, progress=progress)
     seconds = time.monotonic() - started
-    found = segment(model, list(data.y))
-    numbers = _numbers(data, found, history, seconds, settings)
-    out.mkdir(parents=True, exist_ok=True)
-    save(model, out / "model")
+    runs.write_baselines(fitted, raw)
+    answers = [fitted.posterior(name) for name in raw.names]
+    found = Segmentation(raw.names, [a.state for a in answers], [a.probability for a in answers])
+    history = _history(fitted)
+    numbers = _numbers(data, found, history, seconds, settings) | _others(fitted)
     _write_segmentation(out, data, found)
     with _figures.style():
-        _draw(out, data, model, found, history, numbers)
+        _draw(out, data, fitted.model(), found, history, numbers)
     return _figures.save_numbers(numbers, out)
+
+
+def _fresh(folder: Path) -> Path:
+    """The folder without the run that an earlier demo has left there; a run of anybody else is refused by `start`."""
+    if runs.is_run(folder) and runs.Run(folder).provenance()["command"] == COMMAND:
+        shutil.rmtree(folder)
+    return folder
 
 
 def _options(settings: Settings, seed: int) -> dict:
@@ -60,12 +73,15 @@ def _options(settings: Settings, seed: int) -> dict:
     return fitted | {"model": "slds", "concentration": float(settings.states), "learning_rate": 2e-3, "seed": seed}
 
 
-def _fitted(steps) -> tuple[list[tuple], object]:
-    """(step, bound, held-out bound, states in use) of every step, and the last model."""
-    history = []
-    for step in steps:
-        history.append((step.step, step.bound, step.held_out, step.states_in_use))
-    return history, step.model
+def _history(run: runs.Run) -> list[tuple]:
+    """(step, bound, held-out bound, states in use) of every step; NaN where one is not known."""
+    names = ("step", "bound", "held_out", "states_in_use")
+    return [tuple(np.nan if line[name] is None else line[name] for name in names) for line in run.metrics()]
+
+
+def _others(run: runs.Run) -> dict:
+    """The held-out log likelihood of plain models, by name."""
+    return {"held_out_of_others": (run.baselines() or {}).get("baselines", {})}
 
 
 def _numbers(data, found, history, seconds, settings) -> dict:

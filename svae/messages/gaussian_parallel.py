@@ -53,8 +53,12 @@ def _elements(chain: GaussianChain, first: Moments) -> Element:
     """One element a transition; the first has the prior inside and forgets its argument."""
     second = gaussian.predict(*gaussian.update(first, chain.J[0], chain.h[0])[:2], *(x[0] for x in chain[2:5]))
     start = Element(jnp.zeros_like(chain.sqrt0), *second, jnp.zeros_like(chain.mean0), jnp.zeros_like(chain.sqrt0))
-    rest = Element(chain.A, chain.b, chain.Q_sqrt, chain.h[:-1], cholesky_semidefinite(chain.J[:-1]))
-    return jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs[1:]]), start, rest)
+    return jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs[1:]]), start, steps(chain))
+
+
+def steps(chain: GaussianChain) -> Element:
+    """One element a transition."""
+    return Element(chain.A, chain.b, chain.Q_sqrt, chain.h[:-1], cholesky_semidefinite(chain.J[:-1]))
 
 
 @jax.custom_jvp

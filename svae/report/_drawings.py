@@ -15,7 +15,8 @@ from svae.report._look import Look, find_look
 from svae.report._material import MARKOV, SWITCHING, TEMPORAL, Material
 from svae.report._states import dynamics_figure, state_figure
 from svae.report._structure import dendrogram, similarity, transitions, usage_bars
-from svae.report._training import training
+from svae.report._training import has_sequences, sequences, training
+from svae.report._trust import bars, compared, restart_table, restarts
 
 
 class Drawing(NamedTuple):
@@ -35,6 +36,7 @@ def drawings(material: Material) -> Iterator[Drawing]:
     if material.run.metrics():
         words = "Higher is better. The bound of single batches is the faint line."
         yield Drawing("training", "training", words, training(material))
+    yield from _of_trust(material)
     if material.config.model in SWITCHING:
         yield from _of_states(material, look, found)
     yield from _of_latents(material, found)
@@ -42,6 +44,25 @@ def drawings(material: Material) -> Iterator[Drawing]:
         yield Drawing("forecast", "forecast", _accuracy(material, ahead), forecasts(material, ahead, look))
     words = "What is grey is observed; θ and γ are parameters, each with a posterior or an estimate of its own."
     yield Drawing("model", "model", words, diagram(material))
+
+
+def _of_trust(material: Material) -> Iterator[Drawing]:
+    """How the states settled, whether restarts agree, and what plain models reach."""
+    if has_sequences(material):
+        several = " Where another restart becomes the best, all colours change." if material.config.restarts > 1 else ""
+        words = (
+            f"The likeliest states of one held-out stretch, measurement by measurement, the last at the foot.{several}"
+        )
+        yield Drawing("sequence", "training", words, sequences(material))
+    if (table := restart_table(material)) is not None:
+        words = "The adjusted Rand index of two segmentations: 1 for the same, 0 for chance."
+        yield Drawing("restarts", "trust", words, restarts(material, table))
+    if found := compared(material):
+        words = (
+            "Plain models of the same recordings on the same split. The number of the run is a bound, so it is rather "
+            "better than it looks; the others are exact."
+        )
+        yield Drawing("baselines", "trust", words, bars(found))
 
 
 def _of_states(material: Material, look: Look | None, found: Conditionals) -> Iterator[Drawing]:

@@ -18,6 +18,7 @@ SHARPNESS = (160, 130, 100, 75, 50)  # dots per inch of its images: the first wi
 INCH = 96  # pixels on the page
 TITLES = {
     "training": "Training",
+    "trust": "Trust",
     "ethogram": "Ethogram",
     "states": "States",
     "transitions": "Transitions",
@@ -109,8 +110,7 @@ def _card(material: Material) -> str:
 
 def _large(material: Material) -> dict[str, str]:
     """The numbers that people ask for first."""
-    lines = material.run.metrics()
-    held = [line["held_out"] for line in lines if line.get("held_out") is not None]
+    held, agree = material.run.held_out(), (material.run.restarts() or {}).get("mean_ari")
     found = {"recordings": str(len(material.posteriors))}
     found["frames"] = f"{sum(len(p.state) for p in material.posteriors.values()):,}"
     if material.config.model in SWITCHING:
@@ -118,6 +118,8 @@ def _large(material: Material) -> dict[str, str]:
     if material.config.model in MARKOV:
         found["median bout"] = f"{material.duration(_words.median_bout(material)):.2g} {material.unit}"
         found["bouts"] = f"{len(material.stretches):,}"
-    if held:
-        found["held-out bound, nats per frame"] = _words.number(held[-1])
+    if agree is not None:
+        found["agreement of restarts"] = f"{agree:.2f}"
+    if held is not None:
+        found["held-out bound, nats per frame"] = _words.number(held)
     return found

@@ -7,6 +7,7 @@ import numpy as np
 from svae.report._diagram import TITLES
 from svae.report._material import MARKOV, SWITCHING, Material
 from svae.report._palette import label
+from svae.report._trust import beaten, compared, disagreement, nats
 
 FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
 FEW = 3  # recordings, below which nothing is held out whole
@@ -58,8 +59,12 @@ def _lasting(material):
 
 
 def _bound(material):
-    held = _held_out(material)
-    return f"The held-out bound is {number(held[-1])} nats per frame." if held else "Nothing was held out."
+    held = material.run.held_out()
+    if held is None:
+        return "Nothing was held out."
+    others = [f"{k} {nats(v)}" for k, v in compared(material).items() if not k.startswith("this run")]
+    against = f"; {', '.join(others)}" if others else ""
+    return f"The held-out bound is {nats(held)} nats per frame{against}."
 
 
 def median_bout(material: Material) -> float:
@@ -96,6 +101,7 @@ def _count(number, one, many):
 def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
     checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
+    checks += (disagreement, beaten)
     return [sentence for check in checks if (sentence := check(material))]
 
 

@@ -9,6 +9,7 @@ _HOMES = {
     **dict.fromkeys(("Labels", "merge", "rename", "unmerge", "write_labels"), "_names"),
     **dict.fromkeys(("start",), "_start"),
     **dict.fromkeys(("train",), "_train"),
+    **dict.fromkeys(("assist",), "_together"),
     **dict.fromkeys(("write_baselines",), "_baselines"),
     **dict.fromkeys(("apply",), "_apply"),
 }

@@ -13,6 +13,7 @@ from svae._sealed import StoreError, write_atomically
 
 CONFIG, PROVENANCE, METRICS, LOG, LOCK = "config.toml", "provenance.json", "metrics.jsonl", "log.txt", "lock"
 MODEL, POSTERIOR, BOUTS, NAMES = "model", "posterior", "bouts.csv", "names.json"
+RESTARTS, BASELINES = "restarts.json", "baselines.json"
 LARGEST = 2**30  # bytes of a text file that we read
 
 

@@ -1,6 +1,7 @@
 """A run folder as a reader sees it. Nothing here writes, and only `model` needs jax."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,14 @@ class Run:
 
     def restarts(self) -> dict[str, Any] | None:
         """How far the restarts agree; None where there was one, or the run is older."""
-        return read_json(self.path / RESTARTS) if (self.path / RESTARTS).exists() else None
+        return _read(self.path / RESTARTS, lambda found: _is_table(found.get("ari")) and _known(found.get("mean_ari")))
 
     def baselines(self) -> dict[str, Any] | None:
         """What plain models reach on the same split; None where nobody has asked."""
-        return read_json(self.path / BASELINES) if (self.path / BASELINES).exists() else None
+        return _read(
+            self.path / BASELINES,
+            lambda found: isinstance(values := found.get("baselines"), dict) and all(map(_known, values.values())),
+        )
 
     def model(self) -> Any:
         """The fitted model; before the end of the fit, the best one so far."""
@@ -135,3 +139,23 @@ class Run:
         found = data.load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
         _provenance.require_same(self.provenance()["data"], found, self.path)
         return found
+
+
+def _read(file: Path, makes_sense: Callable[[dict], bool]) -> dict[str, Any] | None:
+    """What a file of the folder says; None where there is no such file."""
+    if not file.exists():
+        return None
+    found = read_json(file)
+    if not makes_sense(found):
+        raise RunError(f"{file} is damaged: it is not what was written; remove it")
+    return found
+
+
+def _known(value: Any) -> bool:
+    return value is None or isinstance(value, int | float)
+
+
+def _is_table(rows: Any) -> bool:
+    """As many numbers in each row as there are rows."""
+    good = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
+    return good and all(_known(value) for row in rows for value in row)

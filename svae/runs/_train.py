@@ -1,24 +1,39 @@
 """A fit in a run folder: each step is told, states are kept, and whatever stops it can go on exactly."""
 
 import contextlib
+import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from svae import _fit, store
 from svae._fit import FitState, Step
-from svae._model import SVAE, make
-from svae.config import Config
-from svae.data import Recordings, find_preprocess, recordings
+from svae._model import SVAE
+from svae._sharding import ProcessError, part
+from svae.data import Recordings, recordings
 from svae.runs import _checkpoints
 from svae.runs._apply import write_answers
 from svae.runs._folder import MODEL, RunError, append_metrics, locked, log, sync_metrics, writing
+from svae.runs._restarts import SWITCHING, write_restarts
 from svae.runs._run import Run
 from svae.runs._session import Session, begin, close
 from svae.runs._signals import stopping
+from svae.runs._together import decided, gathered, new_model
 
+LABELLED = 2000  # frames of a held-out stretch whose states are told at each measurement
 SAVE_EVERY = 60.0  # seconds between checkpoints at most, beside those at each measurement
+
+
+class Ended(NamedTuple):
+    """What is left when a fit ends."""
+
+    model: SVAE
+    status: str
+    state: FitState | None  # None where there was a warm-up only
 
 
 def _plain(steps: Iterator, title: str) -> Iterator:
@@ -36,48 +51,57 @@ def train(
     """
     data = recordings(data)
     with locked(run.path), stopping() as stop:
-        model = _new_model(data, run.config)
+        model = new_model(data, run.config)
         session, state = begin(run, data, model, resume)
         try:
+            state = gathered(data, run.config, model, state)
             steps = progress(_fit.fit(model, data, resume=state), run.path.name)
             with contextlib.closing(steps):
-                model, status = _consume(session._replace(stop=stop, max_time=max_time), steps, state)
-            _finish(run.path, model, data, stop)
+                ended = _consume(session._replace(stop=stop, max_time=max_time), steps, state)
+            part()
+            _finish(run, ended, data, stop)
         except BaseException as error:
             close(session, _why(error))
             raise
-        close(session, status)
+        close(session, ended.status)
     return run
-
-
-def _new_model(data: Recordings, config: Config) -> SVAE:
-    """The model before its fit, with the preprocessing that these recordings need."""
-    preprocess = find_preprocess(data, config)
-    return make(preprocess.shape(tuple(data.sequences[0].shape[1:])), config, preprocess=preprocess)
 
 
 def _why(error: BaseException) -> str:
     return "stopped" if isinstance(error, KeyboardInterrupt | SystemExit) else f"failed: {error}"
 
 
-def _consume(session: Session, steps: Iterator[Step], state: FitState | None) -> tuple[SVAE, str]:
-    """All steps until the fit ends, somebody asks, or the time is over: the model, and how it ended."""
+def _consume(session: Session, steps: Iterator[Step], state: FitState | None) -> Ended:
+    """All steps until the fit ends, somebody asks, the time is over, or another process is gone."""
     model, saved, status = None if state is None else _fit.final_model(state), time.monotonic(), "finished"
-    for step in steps:
+    for step, over in _kept(session, steps):
         _tell(session, step)
-        over = step.state is not None and session.is_over()
         late = time.monotonic() - saved > SAVE_EVERY
         if step.state is not None and (over or late or session.stop.asked or _is_landmark(step)):
             _save(session, step)
             saved = time.monotonic()
         session.stop.leave()
-        model = step.model
+        model, state = step.model, step.state
         if over and not _fit.finished(step.state):
             model, status = _fit.final_model(step.state), "time over"
             break
     if model is None:
         raise RunError(f"{session.path} has nothing to fit: warmup_steps and steps are both 0")
-    return model, status
+    return Ended(model, status, state)
+
+
+def _kept(session: Session, steps: Iterator[Step]) -> Iterator[tuple[Step, bool]]:
+    """Each step, and whether the time is over; when another process is gone, the last step before that is saved."""
+    last = None
+    try:
+        for step in steps:
+            over = decided(session.stop, step.state is not None and session.is_over())
+            last = step
+            yield step, over
+    except ProcessError:
+        if last is not None and last.state is not None and last.step not in _checkpoints.steps(session.path):
+            _save(session, last)
+        raise
 
 
 def _is_landmark(step: Step) -> bool:
@@ -100,7 +124,23 @@ def _tell(session: Session, step: Step) -> None:
         "seconds": session.seconds(),
         "note": step.note,
     }
-    append_metrics(session.path, line)
+    append_metrics(session.path, line | _details(step))
+
+
+def _details(step: Step) -> dict[str, Any]:
+    """The parts of the bound; of a measurement, each restart and the states of a held-out stretch by the best."""
+    found = {} if step.parts is None else step.parts._asdict()
+    if len(step.restarts) > 1:
+        found["restarts"] = [bound if math.isfinite(bound) else None for bound in step.restarts]
+    if step.labels is not None and len(step.labels) and step.model.config.model in SWITCHING:
+        found["labels"] = run_lengths(step.labels[:LABELLED])
+    return found
+
+
+def run_lengths(labels: np.ndarray) -> list[list[int]]:
+    """[state, frames] of each run of equal labels."""
+    edges = np.flatnonzero(np.r_[True, labels[1:] != labels[:-1], True])
+    return [[int(labels[first]), int(last - first)] for first, last in itertools.pairwise(edges)]
 
 
 def _save(session: Session, step: Step) -> None:
@@ -125,9 +165,12 @@ def save_best(run: Path, state: FitState) -> None:
             store.save(state.best, best, extra=now)
 
 
-def _finish(run: Path, model: SVAE, data: Recordings, stop) -> None:
-    """model/, posterior/ and bouts.csv; a run stopped here writes them again when it is resumed."""
-    with writing(run):
-        store.save(model, run / MODEL)
-    for _ in write_answers(model, data, run):
+def _finish(run: Run, ended: Ended, data: Recordings, stop) -> None:
+    """model/, posterior/, bouts.csv and restarts.json; a run stopped here writes them again when it is resumed."""
+    with writing(run.path):
+        store.save(ended.model, run.path / MODEL)
+    for _ in write_answers(ended.model, data, run.path):
         stop.leave()
+    if ended.state is not None and run.config.restarts > 1:
+        for _ in write_restarts(run, ended.state, data):
+            stop.leave()

@@ -73,6 +73,17 @@ def test_show_and_watch_tell_how_it_stands(folder):
     assert "120" in shown.stdout and "float32" in shown.stdout
 
 
+def test_baselines_are_told_with_the_fit_and_again(folder, monkeypatch, capsys):
+    shown = example("show", folder)
+    monkeypatch.chdir(folder)
+    assert main([*shlex.split(EXAMPLES["baselines"])[1:], "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["baselines"]) == 4 and np.isfinite(list(told["baselines"].values())).all()
+    assert told["held_out"] == shown["held_out"] and "PCA + AR-HMM" in shown["held_out_of_others"]
+    before = {row["name"]: row["held_out"] for row in shown["baselines"]}
+    assert before == pytest.approx(told["baselines"], rel=1e-3)
+
+
 def test_apply_gives_the_training_segmentation_again(folder):
     assert example("apply", folder)["recordings"] == ["walk"]
     again, first = variables(folder / "walk-states/posterior/walk.nc"), Run(folder / "runs/walk").posterior("walk")

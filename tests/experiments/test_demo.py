@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 
-import svae
+from svae.baselines import KINDS
 from svae.experiments import demo
 from svae.progress import quiet
+from svae.runs import Run
 
 TINY = demo.Settings(
     sequences=4,
@@ -31,4 +32,6 @@ def test_run_writes_model_segmentation_figures_and_numbers(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 1000
         assert (tmp_path / f"{name}.pdf").stat().st_size > 1000
     assert len((tmp_path / "segmentation.csv").read_text().splitlines()) == 1 + 4 * 60
-    assert svae.load_model(tmp_path / "model").config.model == "slds"
+    run = Run(tmp_path / "run")
+    assert run.model().config.model == "slds" and run.load_data().fps == 30
+    assert set(numbers["held_out_of_others"]) == set(KINDS)

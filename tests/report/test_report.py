@@ -15,10 +15,12 @@ import pytest
 from svae.cli import main
 from svae.experiments._figures import style
 from svae.report import movies, report
-from svae.report._drawings import drawings
+from svae.report._drawings import _of_trust, drawings
 from svae.report._material import gather
+from svae.report._palette import palette
 from svae.report._report import page_text
-from svae.report._words import warnings
+from svae.report._training import training
+from svae.report._words import summary, warnings
 from svae.runs import Run, RunError
 from tests.report.conftest import FPS, answered, line
 
@@ -139,6 +141,30 @@ def test_warnings_tell_what_looks_wrong(run):
 
 
 FALLING = [(1, -9.0, -10.0), (2, -5.0, -5.0), (3, None, -7.0), (4, -4.0, -8.0)]
+
+
+def test_what_tells_whether_to_trust_a_fit(run, tmp_path):
+    """A run of today has figures and warnings that the run of an older version goes without."""
+    with style():
+        assert list(_of_trust(gather(run))) == [] and len(training(gather(run)).axes) == 2
+    shutil.copytree(run.path, tmp_path / "copy")
+    parts = {"log_likelihood": -4.0, "local_kl": 1.0, "global_kl": 0.5, "weights_kl": 0.0}
+    labels = [[[0, 3], [1, 2]], [[2, 4], [0, 1]]]
+    more = [json.loads(line(s, -5.5, -6.0)) | parts | {"labels": row} for s, row in enumerate(labels)]
+    (tmp_path / "copy" / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in more))
+    table = {"ari": [[1, 0.3, None], [0.3, 1, 0.5], [None, 0.5, 1]], "mean_ari": 0.4, "held_out": [-6.0, None, -7.0]}
+    (tmp_path / "copy" / "restarts.json").write_text(json.dumps(table))
+    others = {"baselines": {"PCA + VAR(1)": -5.0, "PCA + Gaussian": -9.0}}
+    (tmp_path / "copy" / "baselines.json").write_text(json.dumps(others))
+    material = gather(Run(tmp_path / "copy"))
+    with style():
+        drawn = {d.name: d.figure for d in _of_trust(material)}
+        assert list(drawn) == ["sequence", "restarts", "baselines"] and len(training(material).axes) == 3
+    image = drawn["sequence"].axes[0].images[0].get_array()
+    assert np.allclose(image, palette(3)[[[0, 0, 0, 1, 1], [2, 2, 2, 2, 0]]])
+    said = " ".join(warnings(material))
+    assert "adjusted Rand index of 0.40" in said and "PCA + VAR(1) reaches a higher" in said and "−6.00" not in said
+    assert "The held-out bound is −6.00 nats per frame; PCA + VAR(1) −5.00, PCA + Gaussian −9.00." in summary(material)
 
 
 EVERY = [("vae", (1,)), ("gaussian", (10, 12)), ("gmm", (9, 9, 3)), ("lds", (5, 3)), ("slds", (4, 2)), ("slds", (9, 9))]

@@ -1,0 +1,61 @@
+"""Held-out log likelihood of plain models: PCA, and a latent model of its scores."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from svae._model import DEFAULT_STATES, SVAE
+from svae._prepare import divided
+from svae.baselines._dynamics import fit, log_likelihood
+from svae.baselines._frames import Stretches, project, smallest_noise, stretches
+from svae.config import Config
+from svae.data import DataError, Recordings, preprocessed, recordings, sample_frames, settled, standardized
+
+KINDS = {"PCA + AR-HMM": "slds", "PCA + Gaussian HMM": "hmm", "PCA + VAR(1)": "lds", "PCA + Gaussian": "gaussian"}
+SAMPLED, LEAST = 12_000, 500  # frames for the principal components: as many as NUMBERS allow
+NUMBERS = 2**22
+TRAINED = 12_000  # frames that a latent model is fitted to
+SCORED = 100_000  # held-out frames
+WHOLE = 0.9  # share of frames without a gap that a comparison needs
+
+
+class Baselines(NamedTuple):
+    """Held-out log likelihood of each baseline, nats per frame in the unit of the data."""
+
+    held_out: dict[str, float]
+    frames: int  # held-out frames that were scored
+    note: str = ""  # why there are none, or what they rest on
+
+
+def baselines(model: SVAE, data: Any) -> Baselines:
+    """Of raw recordings that `model` was fitted to: its split, latent dimension, states and target duration."""
+    if model.config.likelihood in ("bernoulli", "poisson"):
+        return Baselines({}, 0, f"PCA gives a density, which does not compare with a {model.config.likelihood} model")
+    train, held = (None if part is None else standardized(part, model.scaling) for part in _divided(model, data))
+    if held is None:
+        return Baselines({}, 0, "nothing was held out")
+    frames = sample_frames(train, min(SAMPLED, max(LEAST, NUMBERS // math.prod(model.shape))), model.config.seed)
+    found = project(frames.reshape(len(frames), -1), model.config.latent_dim, smallest_noise(model))
+    log_scale = np.log(np.asarray(model.scaling.scale, float)).reshape(-1)
+    train, held = stretches(train, found, log_scale, TRAINED), stretches(held, found, log_scale, SCORED)
+    gaps = 1 - min(train.whole, held.whole)
+    if gaps > 1 - WHOLE:
+        return Baselines({}, 0, f"{100 * gaps:.0f} % of the frames have missing entries, which PCA cannot leave out")
+    partly = "frames with missing entries are left out" if held.whole < 1 else ""
+    return Baselines(_scores(model.config, train, held), held.frames, partly)
+
+
+def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
+    """The split of the fit, without its passes over all frames: units are known by now."""
+    seen = settled(preprocessed(recordings(data), model.preprocess))
+    if tuple(seen.sequences[0].shape[1:]) != model.shape:
+        raise DataError(f"The model is for frames of {model.shape}, the data have {seen.sequences[0].shape[1:]}.")
+    return divided(seen, model.config)
+
+
+def _scores(config: Config, train: Stretches, held: Stretches) -> dict[str, float]:
+    K = config.states or DEFAULT_STATES
+    kinds = {name: kind for name, kind in KINDS.items() if K > 1 or kind not in ("slds", "hmm")}
+    fitted = {name: fit(kind, train.x, K, config) for name, kind in kinds.items()}
+    return {name: log_likelihood(*parts, held) * held.observed - held.volume for name, parts in fitted.items()}

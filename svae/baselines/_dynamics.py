@@ -1,0 +1,62 @@
+"""Latent models of principal scores, with their parameters at the mean of q(theta)."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from svae._initialize import stickiness, with_stickiness
+from svae._states import find_states
+from svae.baselines._frames import Stretches
+from svae.config import Config
+from svae.expfam import NIW, Dirichlet, LinearGaussian, map_families
+from svae.pgm import PGMS, AbstractPGM
+
+TOGETHER = 16  # stretches in a batch
+
+
+def fit(kind: str, x: list[np.ndarray], K: int, config: Config) -> tuple[AbstractPGM, Any]:
+    """A latent model of scores, and its parameters at their mean."""
+    pgm = PGMS[kind](x[0].shape[1], K, concentration=config.concentration, stickiness=config.stickiness)
+    weights = [np.ones((len(part), 1)) for part in x]
+    if kind in ("slds", "hmm"):
+        duration = config.target_duration
+        found = find_states(x, K, dynamic=kind == "slds", duration=duration, seed=config.seed, starts=1)
+        pgm = pgm if duration is None else with_stickiness(pgm, stickiness(found, K))
+        weights = found.weights
+    return pgm, map_families(_mean, pgm.initialize(x, weights))
+
+
+def _mean(q: Any) -> Any:
+    """E pi, E W and the covariance whose inverse is E Sigma^-1, as `log_prob` takes them."""
+    if isinstance(q, Dirichlet):
+        counts = np.asarray(q.counts, float)
+        return jnp.asarray(np.log(counts / counts.sum(-1, keepdims=True)), q.counts.dtype)
+    W = q.m[..., None] if isinstance(q, NIW) else q.M
+    root = np.linalg.cholesky(np.asarray(q.S, float) / np.asarray(q.nu, float)[..., None, None])
+    return LinearGaussian(W, jnp.asarray(root, W.dtype))
+
+
+def log_likelihood(pgm: AbstractPGM, theta: Any, held: Stretches) -> float:
+    """log p(z_t | z_1 .. z_{t-1}) in model units, the mean over all frames."""
+    L, total = max(map(len, held.x)), sum(float(rest.sum()) for rest in held.rest)
+    for part in (held.x[i : i + TOGETHER] for i in range(0, len(held.x), TOGETHER)):
+        x, mask = _padded(part, min(TOGETHER, len(held.x)), L)
+        found = np.asarray(_log_prob(pgm, theta, jnp.asarray(x, jnp.result_type(float)), jnp.asarray(mask)))
+        total += float(found.sum(dtype=float))
+    return total / held.frames
+
+
+def _padded(part: list[np.ndarray], size: int, L: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences (B, L, D) and their mask (B, L); rows beyond them are padding. One shape, one program."""
+    x, mask = np.zeros((size, L, part[0].shape[1])), np.zeros((size, L), bool)
+    for row, real, sequence in zip(x, mask, part, strict=False):
+        row[: len(sequence)], real[: len(sequence)] = sequence, True
+    return x, mask
+
+
+@eqx.filter_jit
+def _log_prob(pgm, theta, x, mask):
+    return jax.vmap(pgm.log_prob, (None, 0, 0))(theta, x, mask)

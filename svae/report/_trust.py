@@ -1,0 +1,103 @@
+"""Whether to believe a fit: do restarts agree, and does it beat plain models of the same recordings."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from svae.experiments._figures import BLUE, GREY, new_figure
+from svae.report._material import Material
+
+AGREED = 0.6  # mean adjusted Rand index of restarts below which a segmentation is one of several
+
+
+def restart_table(material: Material) -> np.ndarray | None:
+    """Adjusted Rand index of every pair of restarts (R, R), NaN where unknown; None without pairs."""
+    found = material.run.restarts() or {}
+    table = found.get("ari")
+    return np.array(table, float) if table and len(table) > 1 else None  # null becomes NaN
+
+
+def restarts(material: Material, table: np.ndarray):
+    """The table as a picture, and the held-out bound of each restart."""
+    figure = new_figure(min(10.4, 5.4 + 0.45 * len(table)), min(5.0, 2.2 + 0.3 * len(table)))
+    left, right = figure.subplots(1, 2, width_ratios=(1.3, 1))
+    image = left.imshow(table, cmap="Blues", vmin=0, vmax=1)
+    for (i, j), value in np.ndenumerate(table):
+        words = f"{value:.2f}".replace("-", "−") if np.isfinite(value) else "?"
+        left.text(j, i, words, ha="center", va="center", fontsize=9, color="white" if value > 0.6 else "#333333")
+    left.set(xticks=range(len(table)), yticks=range(len(table)), xlabel="restart", ylabel="restart")
+    left.set_title("Agreement (ARI)")
+    left.tick_params(length=0)
+    left.spines[:].set_visible(False)
+    figure.colorbar(image, ax=left, shrink=0.8).outline.set_visible(False)
+    _bounds(right, (material.run.restarts() or {}).get("held_out") or [])
+    return figure
+
+
+def _bounds(axes, held):
+    values = np.array([math.nan if v is None else v for v in held], float)
+    axes.plot(values, range(len(values)), "o", color=BLUE, ms=8)
+    axes.set(yticks=range(len(values)), ylim=(len(values) - 0.5, -0.5), xlabel="held out, nats per frame")
+    axes.set_title("How good each is")
+    axes.margins(x=0.2)
+    axes.locator_params(axis="x", nbins=4)
+
+
+def compared(material: Material) -> dict[str, float]:
+    """Held-out nats per frame of the run and of each baseline, the best first; nothing where none are known."""
+    found: dict[str, Any] = material.run.baselines() or {}
+    values = {k: float(v) for k, v in (found.get("baselines") or {}).items() if isinstance(v, int | float)}
+    ours = material.run.held_out()
+    if not values or ours is None:
+        return {}
+    both = values | {f"this run ({material.config.model} SVAE)": ours}
+    return dict(sorted(both.items(), key=lambda pair: -pair[1]))
+
+
+def nats(value: float) -> str:
+    """As many decimals as models differ by, and a minus that is one."""
+    return f"{value:.{2 if abs(value) < 100 else 1}f}".replace("-", "−")
+
+
+def bars(found: dict[str, float]):
+    """A dot for each model, the best on top: a bar would need a zero, and nats have none."""
+    figure = new_figure(8.2, 0.9 + 0.34 * len(found))
+    axes = figure.subplots()
+    low, high = min(found.values()), max(found.values())
+    left = low - 0.12 * (high - low) - 1e-9
+    for place, (name, value) in enumerate(found.items()):
+        ours = name.startswith("this run")
+        axes.plot([left, value], [place, place], color=BLUE if ours else GREY, lw=1.5, alpha=0.6)
+        axes.plot(value, place, "o", color=BLUE if ours else GREY, ms=9)
+        axes.annotate(nats(value), (value, place), (9, 0), textcoords="offset points", va="center", fontsize=10)
+    axes.set_yticks(range(len(found)), list(found))
+    axes.set(ylim=(len(found) - 0.5, -0.5), xlabel="held out, nats per frame (to the right is better)")
+    axes.set_xlim(left, high + 0.15 * (high - low) + 1e-9)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["left"]].set_visible(False)
+    return figure
+
+
+def disagreement(material: Material) -> str:
+    """A sentence where restarts find different states, else nothing."""
+    agree = (material.run.restarts() or {}).get("mean_ari")
+    if agree is None or agree >= AGREED:
+        return ""
+    return (
+        f"Restarts disagree: their segmentations have a mean adjusted Rand index of {agree:.2f}. Another seed may "
+        "find other states. Bring more recordings, ask for fewer --states, or for another --target-duration."
+    )
+
+
+def beaten(material: Material) -> str:
+    """A sentence where a plain model foretells held-out frames better, else nothing."""
+    order = list(compared(material))
+    better = order[: [name.startswith("this run") for name in order].index(True)] if order else []
+    if not better:
+        return ""
+    them = " and ".join(filter(None, [", ".join(better[:-1]), better[-1]]))
+    return (
+        f"{them} {'reaches' if len(better) == 1 else 'reach'} a higher held-out likelihood than the bound of this "
+        "model: its networks have not learned enough yet. Fit for more --steps, or with a larger latent_dim."
+    )

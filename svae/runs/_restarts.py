@@ -1,0 +1,71 @@
+"""How far the restarts of a fit agree: each segments the recordings, and every pair is compared."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from svae._fit import FitState
+from svae._model import SVAE
+from svae._queries.batches import prepare
+from svae._steps import IN_USE, pick
+from svae.data import DataError, Recordings, cut, take
+from svae.data.scores import adjusted_rand_index
+from svae.runs._apply import answer_of
+from svae.runs._folder import RESTARTS, write_json, writing
+from svae.runs._run import Run
+
+SWITCHING = ("gmm", "hmm", "slds")  # models with discrete states
+FRAMES = 20_000  # that each restart segments, about
+
+
+def write_restarts(run: Run, state: FitState, data: Recordings) -> Iterator[int]:
+    """restarts.json, from the last model of every restart; yields the number of each that is done."""
+    config = state.models.config
+    asked = _leading(data, FRAMES)
+    paths: list[np.ndarray | None] = []
+    for r in range(config.restarts if config.model in SWITCHING else 0):
+        paths.append(_path(pick(state.models, r), asked))
+        yield r
+    with writing(run.path):
+        write_json(run.path / RESTARTS, {"frames": asked.frames} | _last_bounds(run) | agreement(paths))
+
+
+def _leading(data: Recordings, most: int) -> Recordings:
+    """The first part of every recording, `most` frames in all about; all of them where they are fewer."""
+    share = most / data.frames
+    if share >= 1:
+        return data
+    shorter = tuple(cut(y, 0, max(1, int(share * len(y)))) for y in data.sequences)
+    return Recordings(shorter, data.names, data.fps)
+
+
+def _path(model: SVAE, data: Recordings) -> np.ndarray | None:
+    """The most probable states of all frames (N,); None where a restart has gone astray."""
+    scaled = prepare(model, data).scaled
+    parts = []
+    for i, y in enumerate(scaled.sequences):
+        try:
+            parts.append(answer_of(model, take(scaled, [i]), np.arange(len(y), dtype=float)).state)
+        except DataError:
+            return None
+    return np.concatenate(parts)
+
+
+def _last_bounds(run: Run) -> dict[str, Any]:
+    """The held-out bound of every restart at the last measurement."""
+    lines = [line for line in run.metrics() if line.get("restarts")]
+    return {"step": lines[-1]["step"], "held_out": lines[-1]["restarts"]} if lines else {"step": None, "held_out": []}
+
+
+def agreement(paths: list[np.ndarray | None]) -> dict[str, Any]:
+    """States in use of every restart, the adjusted Rand index of every pair, and its mean over the pairs."""
+    R = len(paths)
+    table: list[list[float | None]] = [[1.0 if i == j else None for j in range(R)] for i in range(R)]
+    for i, j in itertools.combinations(range(R), 2):
+        if paths[i] is not None and paths[j] is not None:
+            table[i][j] = table[j][i] = adjusted_rand_index(paths[i], paths[j])
+    known = [table[i][j] for i, j in itertools.combinations(range(R), 2) if table[i][j] is not None]
+    used = [None if path is None else int(np.sum(np.bincount(path) > IN_USE * len(path))) for path in paths]
+    return {"states_in_use": used, "ari": table, "mean_ari": float(np.mean(known)) if known else None}
