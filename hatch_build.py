@@ -26,7 +26,7 @@ GPU_FOLDER = FOLDER.parent / "gpu"
 GPU_LIBRARY = GPU_FOLDER / "libsvae_gpu.so"
 FLAGS = [
     "-std=c++17",
-    "-O3",
+    "-O2",  # as fast as -O3 here, and compiled in half the time
     "-fPIC",
     "-fno-math-errno",
     "-fno-trapping-math",
