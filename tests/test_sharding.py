@@ -40,6 +40,12 @@ def test_gradients_do_not_depend_on_the_number_of_devices():
     assert max(in_four("gradients").values()) < 1e-5
 
 
+@pytest.mark.slow
+def test_fifty_steps_on_four_devices_and_in_two_processes_are_those_on_one():
+    """Bound and every array of parameters to 1e-5: the benchmark ends with 1 where they are not."""
+    subprocess.run([sys.executable, "benchmarks/devices.py", "--length", "0"], cwd=ROOT, check=True, timeout=1800)
+
+
 def test_a_chain_shared_out_along_time_is_the_chain(four):
     assert max(four["time"]) < 1e-12
 

@@ -42,7 +42,8 @@ def assist(data: Any) -> None:
 
 def _shared(data: Recordings, model: SVAE, state: FitState | None) -> FitState | None:
     """The first process's state in every process, once they have found that they read the same recordings."""
-    own = zlib.crc32(repr([(name, tuple(y.shape)) for name, y in zip(*data[1::-1], strict=True)]).encode()) >> 1
+    shapes = [tuple(y.shape) for y in data.sequences]
+    own = zlib.crc32(repr([data.names, shapes]).encode()) >> 1
     if largest([own, -own]).sum() != 0:
         raise ProcessError("the processes read different recordings; give every one of them the same data")
     if not largest([int(state is not None)])[0]:
