@@ -65,7 +65,7 @@ def _rows(path):
 def ours(sequences, fps, states, seed, settings, limit):
     """What `svae fit DATA --states K --max-time` does; also the labels of its warm start."""
     import svae
-    from svae.cli.fitting import suited
+    from svae.cli._options import suited
     from svae.data import find_preprocess, recordings
 
     data = recordings(sequences, fps=fps)

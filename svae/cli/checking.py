@@ -44,7 +44,7 @@ def check(
         figure: The figure to write, in the format of its ending; needs the extra svae[figures].
     """
     import svae.data
-    from svae.cli.fitting import suited
+    from svae.cli._options import suited
 
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
     notes = svae.data.check(recordings)

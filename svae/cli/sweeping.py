@@ -10,10 +10,11 @@ from cyclopts import Parameter
 
 from svae.cli._app import Json, verb
 from svae.cli._machine import use_compilation_cache
+from svae.cli._options import limit_of, options_of
 from svae.cli._print import print_json, print_table
 from svae.cli._runs import new_folder, stem
 from svae.cli._values import duration
-from svae.cli.fitting import begun, limit_of, opened, options_of, train
+from svae.cli.fitting import begun, opened, train
 from svae.config import CHECKS, MODELS, ConfigError
 
 
