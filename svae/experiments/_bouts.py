@@ -4,11 +4,12 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Int
 
 SHARE = 0.01  # of all frames that a state in use has at least
 
 
-class Bout(NamedTuple):
+class Stretch(NamedTuple):
     """Frames [first, last) of one recording in one state."""
 
     recording: int
@@ -21,13 +22,15 @@ class Bout(NamedTuple):
         return self.last - self.first
 
 
-def bouts(paths: list[np.ndarray]) -> list[Bout]:
-    """Maximal stretches of one state in every recording, in order."""
-    found = []
-    for i, path in enumerate(paths):
-        edges = np.flatnonzero(np.r_[True, path[1:] != path[:-1], True])
-        found += [Bout(i, int(path[a]), int(a), int(b)) for a, b in itertools.pairwise(edges)]
-    return found
+def stretches(recording: int, state: Int[np.ndarray, " T"]) -> list[Stretch]:
+    """Maximal stretches of one state, in order."""
+    edges = np.flatnonzero(np.r_[True, state[1:] != state[:-1], True])
+    return [Stretch(recording, int(state[a]), int(a), int(b)) for a, b in itertools.pairwise(edges)]
+
+
+def bouts(paths: list[np.ndarray]) -> list[Stretch]:
+    """Those of every recording."""
+    return [bout for i, path in enumerate(paths) for bout in stretches(i, path)]
 
 
 def in_use(paths: list[np.ndarray]) -> list[int]:
@@ -36,12 +39,12 @@ def in_use(paths: list[np.ndarray]) -> list[int]:
     return [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] >= SHARE * counts.sum()]
 
 
-def median(every: list[Bout], state: int) -> float:
+def median(every: list[Stretch], state: int) -> float:
     """Frames of a bout of a state."""
     return float(np.median([b.frames for b in every if b.state == state]))
 
 
-def typical(every: list[Bout], state: int, number: int, room: int, lengths: list[int]) -> list[Bout]:
+def typical(every: list[Stretch], state: int, number: int, room: int, lengths: list[int]) -> list[Stretch]:
     """At most `number` bouts near the median duration of their state; those with room on both sides come first."""
     middle = median(every, state)
     inside = lambda b: b.first >= room and b.last + room <= lengths[b.recording]  # noqa: E731

@@ -136,7 +136,7 @@ def stride(frames: float) -> int:
     return max(EVERY, int(np.ceil(frames / (LONGEST - 2 * PADDING))))
 
 
-def _row(y, b: _bouts.Bout, step: int, scale: _strips.Scale) -> np.ndarray:
+def _row(y, b: _bouts.Stretch, step: int, scale: _strips.Scale) -> np.ndarray:
     at = np.arange(b.first - PADDING * step, b.last + PADDING * step, step)[: LONGEST + 2]
     at = at[(at >= 0) & (at < len(y))]
     frames = _strips.part(np.asarray(y[int(at[0]) : int(at[-1]) + 1])[at - at[0]], scale)

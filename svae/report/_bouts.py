@@ -1,32 +1,14 @@
 """Bouts in frames: how long, how often, after which, and which of them to show."""
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from svae.experiments._bouts import Stretch, stretches
 from svae.runs import Posterior
 
-
-class Stretch(NamedTuple):
-    """Frames [first, last) of one recording in one state."""
-
-    recording: int
-    state: int
-    first: int
-    last: int
-
-    @property
-    def frames(self) -> int:
-        return self.last - self.first
-
-
-def stretches(recording: int, state: Int[np.ndarray, " T"]) -> list[Stretch]:
-    """Maximal stretches of one state, in order."""
-    first = np.flatnonzero(np.r_[True, state[1:] != state[:-1]])
-    last = np.r_[first[1:], len(state)]
-    return [Stretch(recording, int(state[a]), int(a), int(b)) for a, b in zip(first, last, strict=True)]
+__all__ = ["Stretch", "durations", "examples", "followed", "stretches", "usage"]
 
 
 def usage(found: list[Posterior]) -> Float[np.ndarray, " K"]:

@@ -14,8 +14,8 @@ def test_bouts_are_maximal_and_cover_every_frame():
 
 def test_examples_are_near_the_median_and_have_room():
     lengths = [40, 40]
-    every = [_bouts.Bout(0, 1, a, b) for a, b in ((0, 5), (6, 16), (20, 26), (27, 32))]
-    every += [_bouts.Bout(1, 1, 10, 15)]
+    every = [_bouts.Stretch(0, 1, a, b) for a, b in ((0, 5), (6, 16), (20, 26), (27, 32))]
+    every += [_bouts.Stretch(1, 1, 10, 15)]
     assert _bouts.median(every, 1) == 5
     found = _bouts.typical(every, 1, 3, room=5, lengths=lengths)
     assert [(b.recording, b.first) for b in found] == [(0, 27), (1, 10), (0, 20)]  # (0, 0) has no room before it

@@ -13,6 +13,26 @@ FORMS = [gaussian_sequential, gaussian_parallel]
 SIZES = [(1, 2), (2, 2), (5, 2)]  # one size for most tests: a time-parallel program is slow to compile
 
 
+def assert_is_the_dense_matrix(form, chain, atol=1e-10, rtol=1e-10):
+    """Smoother and filter of a form, from the joint Gaussian of all steps."""
+    close = lambda got, want: np.testing.assert_allclose(got, want, atol=atol, rtol=rtol)  # noqa: E731
+    T, D = chain.h.shape
+    mean, S, log_z = oracles.dense(chain)
+    S, t = blocks(S, T, D), np.arange(T)
+    q, f = form.smooth(on_device(chain)), form.filter(on_device(chain))
+    close(q.mean, mean)
+    close(cov(q.sqrt), S[t, t])
+    close(cov(q.sqrt)[1:] @ np.swapaxes(q.gain, -1, -2), S[t[1:], t[:-1]])
+    close(cov(q.back_sqrt), [S[i, i] - q.gain[i] @ S[i + 1, i] for i in range(T - 1)] or q.gain)
+    close(q.log_z.sum(), log_z)
+    second = cov(q.sqrt) + np.asarray(q.mean)[:, :, None] * np.asarray(q.mean)[:, None]
+    close(q.kl, np.sum(chain.h * np.asarray(q.mean), -1) - np.sum(chain.J * second, (-1, -2)) / 2 - q.log_z)
+    close(f.mean[-1], mean[-1])
+    close(cov(f.sqrt[-1]), S[-1, -1])
+    close(f.log_z, q.log_z)
+    assert not np.any(np.triu(f.sqrt, 1)) and not np.any(np.triu(q.sqrt, 1)) and not np.any(np.triu(q.back_sqrt, 1))
+
+
 def on_device(chain, dtype=np.float64):
     return jax.tree.map(lambda x: jnp.asarray(x, dtype), chain)
 

@@ -15,7 +15,7 @@ from jax.test_util import check_grads
 from svae import messages
 from svae.messages import GaussianChain, HMMChain, gaussian_sequential, hmm_sequential, kernels
 from tests.messages import oracles
-from tests.messages.test_gaussian import blocks, cov, hard, on_device
+from tests.messages.test_gaussian import assert_is_the_dense_matrix, blocks, cov, hard, on_device
 from tests.messages.test_hmm import CASES
 
 if not kernels.status().serve:
@@ -41,22 +41,7 @@ def symmetric(chain):
 @pytest.mark.parametrize("T, D", [(1, 1), (1, 3), (2, 2), (5, 2), (4, 10), (3, 13)])
 def test_smoother_and_filter_are_the_dense_matrix(x64, T, D):
     chain = oracles.gaussian_chain(np.random.default_rng(T), T, D, missing=0.3)
-    mean, S, log_z = oracles.dense(chain)
-    S, t = blocks(S, T, D), np.arange(T)
-    q = gaussian_kernels.smooth(on_device(chain))
-    np.testing.assert_allclose(q.mean, mean, **CLOSE)
-    np.testing.assert_allclose(cov(q.sqrt), S[t, t], **CLOSE)
-    np.testing.assert_allclose(cov(q.sqrt)[1:] @ np.swapaxes(q.gain, -1, -2), S[t[1:], t[:-1]], **CLOSE)
-    backward = [S[i, i] - q.gain[i] @ S[i + 1, i] for i in range(T - 1)] or q.gain
-    np.testing.assert_allclose(cov(q.back_sqrt), backward, **CLOSE)
-    np.testing.assert_allclose(q.log_z.sum(), log_z, **CLOSE)
-    second = cov(q.sqrt) + np.asarray(q.mean)[:, :, None] * np.asarray(q.mean)[:, None]
-    potentials = np.sum(chain.h * np.asarray(q.mean), -1) - np.sum(chain.J * second, (-1, -2)) / 2
-    np.testing.assert_allclose(q.kl, potentials - q.log_z, **CLOSE)
-    f = gaussian_kernels.filter(on_device(chain))
-    np.testing.assert_allclose(f.mean[-1], mean[-1], **CLOSE)
-    np.testing.assert_allclose(cov(f.sqrt[-1]), S[-1, -1], **CLOSE)
-    assert not np.any(np.triu(f.sqrt, 1)) and not np.any(np.triu(q.sqrt, 1)) and not np.any(np.triu(q.back_sqrt, 1))
+    assert_is_the_dense_matrix(gaussian_kernels, chain)
 
 
 def test_roots_of_the_noise_need_not_be_triangular(x64):
