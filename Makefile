@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test bench lint clean
 
 demo: $(VENV)/.installed
 	$(BIN)/svae demo mouse --out runs/demo
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/messages.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
