@@ -12,7 +12,7 @@ from svae._elbo import evidence
 from svae._model import DEFAULT_STATES, SVAE
 from svae.data import Recordings, batch, windows
 
-NUMBERS = 2**25  # that one batch may hold: 128 MiB
+NUMBERS = 2**22  # that one batch may hold: 16 MiB, and a few times as much in its program
 CONTEXT = 50  # frames around a window of a recording that is too long to be seen whole
 
 
