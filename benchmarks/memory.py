@@ -52,6 +52,9 @@ def main():
         os.waitpid(child, 0)
     print(f"{path}: {path.stat().st_size / 2**30:.2f} GiB")
     import svae
+    from svae.cli._machine import use_few_heaps
+
+    use_few_heaps()  # as `svae fit` does
 
     print(f"import            {peak():7.0f} MiB")
     recordings = svae.load(path, fps=30)

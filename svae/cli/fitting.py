@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from svae.cli._app import Json, command, verb
-from svae.cli._machine import use_compilation_cache
+from svae.cli._machine import use_compilation_cache, use_few_heaps
 from svae.cli._options import in_frames, limit_of, options_of, suited
 from svae.cli._print import report
 from svae.cli._runs import frame_rate, new_folder, stem, summary
@@ -66,6 +66,7 @@ def fit(
         process_id: Which of them this is; 0 writes the run folder.
         distributed: Find coordinator, processes and process_id from SLURM or Open MPI.
     """
+    use_few_heaps()
     limit = None if max_time is None else limit_of(max_time)
     named = {"model": model, "states": states, "latent_dim": latent_dim, "target_duration": target_duration}
     named |= {"steps": steps, "restarts": restarts, "seed": seed}
@@ -117,6 +118,7 @@ def rerun(run: Path, /, *, out: Path | None = None, json: Json = False):
     """
     from svae.runs import Run, start
 
+    use_few_heaps()
     first = Run(run)
     recordings = first.load_data()
     out = out or new_folder(run.with_name(f"{run.resolve().name}-again"))

@@ -50,7 +50,7 @@ def test_syllables_shows_true_actions_as_its_states(tmp_path):
 def test_the_square_is_there_exactly_while_the_state_is():
     y = np.zeros((60, 10, 10))
     scale = syllables._strips.Scale(0.0, 1.0, slice(None), slice(None))
-    row = syllables._row(y, syllables._bouts.Bout(0, 0, 20, 32), 4, scale)
+    row = syllables._row(y, syllables._bouts.Stretch(0, 0, 20, 32), 4, scale)
     frames = np.nan_to_num(row[:, : 9 * 11 - 1])
     assert [bool(frames[:, 11 * i : 11 * i + 10].any()) for i in range(9)] == [False] * 3 + [True] * 3 + [False] * 3
 
