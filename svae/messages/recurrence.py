@@ -38,30 +38,6 @@ def matrices_tangent(F, dF, X, dC):
     return dC.at[1:].add(half + mT(half))
 
 
-@jax.custom_jvp
-def vectors(F: Float[Array, "S D D"], c: Float[Array, "T D"]) -> Float[Array, "T D"]:
-    """x_t = F_t-1 x_t-1 + c_t, one step after another."""
-    return scan(mv, F, c)
-
-
-@vectors.defjvp
-def _(primals, tangents):
-    x = vectors(*primals)
-    return x, scan(mv, primals[0], vectors_tangent(primals[0], tangents[0], x, tangents[1]))
-
-
-@jax.custom_jvp
-def matrices(F: Float[Array, "S D D"], C: Float[Array, "T D D"]) -> Float[Array, "T D D"]:
-    """X_t = F_t-1 X_t-1 F_t-1' + C_t for symmetric C, one step after another."""
-    return scan(sandwich, F, C)
-
-
-@matrices.defjvp
-def _(primals, tangents):
-    X = matrices(*primals)
-    return X, scan(sandwich, primals[0], matrices_tangent(primals[0], tangents[0], X, tangents[1]))
-
-
 def _associative(apply, F, c):
     """The same recursion in logarithmic depth: (F, c) then (F', c') is (F' F, apply(F', c) + c')."""
 
@@ -72,25 +48,40 @@ def _associative(apply, F, c):
     return lax.associative_scan(combine, (jnp.concatenate([start, F]), c))[1]
 
 
-@jax.custom_jvp
+def _differentiable(solve, apply, drive):
+    """The recursion with its derivative: tangents are solved as values are, driven by what `drive` says."""
+
+    @jax.custom_jvp
+    def recursion(F, c):
+        return solve(apply, F, c)
+
+    @recursion.defjvp
+    def _(primals, tangents):
+        x = recursion(*primals)
+        return x, solve(apply, primals[0], drive(primals[0], tangents[0], x, tangents[1]))
+
+    return recursion
+
+
+_vectors, _parallel_vectors = (_differentiable(solve, mv, vectors_tangent) for solve in (scan, _associative))
+_matrices, _parallel_matrices = (_differentiable(solve, sandwich, matrices_tangent) for solve in (scan, _associative))
+
+
+def vectors(F: Float[Array, "S D D"], c: Float[Array, "T D"]) -> Float[Array, "T D"]:
+    """x_t = F_t-1 x_t-1 + c_t, one step after another."""
+    return _vectors(F, c)
+
+
 def parallel_vectors(F: Float[Array, "S D D"], c: Float[Array, "T D"]) -> Float[Array, "T D"]:
     """x_t = F_t-1 x_t-1 + c_t, by an associative scan."""
-    return _associative(mv, F, c)
+    return _parallel_vectors(F, c)
 
 
-@parallel_vectors.defjvp
-def _(primals, tangents):
-    x = parallel_vectors(*primals)
-    return x, _associative(mv, primals[0], vectors_tangent(primals[0], tangents[0], x, tangents[1]))
+def matrices(F: Float[Array, "S D D"], C: Float[Array, "T D D"]) -> Float[Array, "T D D"]:
+    """X_t = F_t-1 X_t-1 F_t-1' + C_t for symmetric C, one step after another."""
+    return _matrices(F, C)
 
 
-@jax.custom_jvp
 def parallel_matrices(F: Float[Array, "S D D"], C: Float[Array, "T D D"]) -> Float[Array, "T D D"]:
     """X_t = F_t-1 X_t-1 F_t-1' + C_t for symmetric C, by an associative scan."""
-    return _associative(sandwich, F, C)
-
-
-@parallel_matrices.defjvp
-def _(primals, tangents):
-    X = parallel_matrices(*primals)
-    return X, _associative(sandwich, primals[0], matrices_tangent(primals[0], tangents[0], X, tangents[1]))
+    return _parallel_matrices(F, C)
