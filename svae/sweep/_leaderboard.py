@@ -48,7 +48,7 @@ def _row(name, run, states, near):
         "states": config.states,
         "latent_dim": config.latent_dim,
         "target_s": config.target_duration and config.target_duration / rate,
-        "held_out": None if states is None else _held_out(lines, config),
+        "held_out": None if states is None else run.held_out(),
         "states_in_use": None if states is None else int((np.bincount(states) >= IN_USE * len(states)).sum()),
         "median_bout_s": statistics.median(lengths) if lengths else None,
         "agreement": statistics.fmean(near) if near else None,
@@ -56,14 +56,6 @@ def _row(name, run, states, near):
         "seconds": lines[-1].get("seconds") if lines else None,
         "status": provenance.get("status"),
     }
-
-
-def _held_out(lines, config):
-    """Of the model that the fit gives: with patience the best one, else the last."""
-    found = [line["held_out"] for line in lines if line.get("held_out") is not None]
-    if not found:
-        return None
-    return found[-1] if config.patience is None else max(found)
 
 
 def write_leaderboard(out: Path, rows: list[dict[str, Any]]) -> None:
