@@ -46,16 +46,23 @@ def _increments_backward(chain, cotangent):
 _increments.defvjp(lambda chain: (_increments(chain), chain), _increments_backward)
 
 
+def _outputs(chain: GaussianChain):
+    (*_, A, _b, _Q, J, h) = (x.shape for x in chain)
+    return h, J, A, A, h[:1], h[:1]
+
+
 @jax.custom_vjp
 def _smooth(chain: GaussianChain) -> GaussianSmoothed:
-    return _smooth_forward(chain)[0]
+    return GaussianSmoothed(*gpu.call("svae_gpu_gaussian_smooth", _outputs(chain), *chain, **_shapes(chain)[0]))
 
 
 def _smooth_forward(chain):
-    size, (*_, A, _b, _Q, J, h) = _shapes(chain)
-    *moments, shift = gpu.call("svae_gpu_gaussian_smooth", (h, J, A, A, h[:1], h[:1], h), *chain, **size)
-    q = GaussianSmoothed(*moments)
-    return q, (chain, q.sqrt, q.gain, q.back_sqrt, shift)
+    """Smoothing that keeps, of each node, what its derivative would have to find again, as doubles."""
+    T, D = chain.h.shape
+    kept = T, 3 * (D * D + D) * 8 // chain.h.dtype.itemsize
+    *q, kept = gpu.call("svae_gpu_gaussian_smooth_kept", (*_outputs(chain), kept), *chain, T=T, D=D)
+    q = GaussianSmoothed(*q)
+    return q, (chain, q.sqrt, kept)
 
 
 def _smooth_backward(kept, cotangents):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from svae import messages
-from svae.messages import GaussianChain, HMMChain, gaussian_fused, gpu, hmm_fused, kernels
+from svae.messages import GaussianChain, HMMChain, gaussian_fused, gpu, hmm_chain, hmm_fused, kernels
 from tests.messages import oracles
 from tests.messages.test_gaussian import assert_is_the_dense_matrix, cov, hard, on_device
 from tests.messages.test_hmm import CASES
@@ -56,12 +56,16 @@ def test_roots_of_the_noise_need_not_be_triangular(x64):
     chain = on_device(oracles.gaussian_chain(np.random.default_rng(0), 5, 3))
     turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
     turned = chain._replace(Q_sqrt=chain.Q_sqrt @ turn, sqrt0=chain.sqrt0 @ turn)
-    got, want = gaussian_fused.smooth(turned), gaussian_fused.smooth(chain)
+    (got, pull_turned), (want, pull) = (jax.vjp(gaussian_fused.smooth, c) for c in (turned, chain))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), got, want)
+    (got,), (want,) = (back(jax.tree.map(jnp.cos, want)) for back in (pull_turned, pull))
+    want = want._replace(Q_sqrt=want.Q_sqrt @ turn, sqrt0=want.sqrt0 @ turn)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **CLOSE), got, want)
 
 
-def test_values_and_gradients_are_those_of_the_cpu(x64):
-    chain = on_device(oracles.gaussian_chain(np.random.default_rng(6), 5, 3, missing=0.5))
+@pytest.mark.parametrize("T, D", [(1, 3), (5, 3), (90, 3), (70, 1)])  # the last two in chunks
+def test_values_and_gradients_are_those_of_the_cpu(x64, T, D):
+    chain = on_device(oracles.gaussian_chain(np.random.default_rng(6), T, D, missing=0.5))
 
     def loss(form):
         def total(chain):
@@ -153,19 +157,42 @@ def test_the_hidden_chain_is_the_enumeration(x64, case):
     np.testing.assert_allclose(gradient.log_trans, pairs, atol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1, 300])  # the second loses products to underflow
-def test_the_hidden_chain_and_its_gradients_are_those_of_the_cpu(x64, scale):
-    chain = oracles.hmm_chain(np.random.default_rng(6), T=12, K=40, real=10, impossible=True)
-    chain = HMMChain(*map(jnp.asarray, chain._replace(node=chain.node * scale, mask=chain.mask & (np.arange(12) != 4))))
+def derivatives(form, chain):
+    """Smoothed, and the cotangents of what goes in from such as no sum of them would give."""
+    q, pull = jax.vjp(lambda *x: form.smooth(HMMChain(*x, chain.mask)), *chain[:3])
+    return q, pull(jax.tree.map(lambda x: jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape), q))
 
-    def pulled(form):
-        q, pull = jax.vjp(lambda *x: form.smooth(HMMChain(*x, chain.mask)), *chain[:3])
-        return q, pull(jax.tree.map(jnp.cos, q))
 
-    got, want = pulled(hmm_fused), pulled(hmm_oracle)
+def plain(chain) -> bool:
+    """Whether the messages were sent as plain numbers: then they are large, and logarithms are not."""
+    kept = hmm_fused._smooth_forward(*hmm_fused._potentials(hmm_chain.centre(chain).chain))[1]
+    return bool(jnp.max(kept[3]) > 1000)
+
+
+@pytest.mark.parametrize(
+    "T, K, real, scale, impossible", [(12, 40, 10, 1, False), (60, 3, 57, 30, False), (12, 40, 10, 300, True)]
+)
+def test_the_hidden_chain_and_its_gradients_are_those_of_the_cpu(x64, T, K, real, scale, impossible):
+    chain = oracles.hmm_chain(np.random.default_rng(6), T=T, K=K, real=real, impossible=impossible)
+    gaps = chain.mask & ~np.isin(np.arange(T), (4, 6, 7))
+    chain = HMMChain(*map(jnp.asarray, chain._replace(node=(chain.node - 20) * scale, mask=gaps)))
+    assert plain(chain) is not impossible
+    got, want = derivatives(hmm_fused, chain), derivatives(hmm_oracle, chain)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-9, rtol=1e-9), got, want)
     key = jax.random.key(0)
     np.testing.assert_array_equal(hmm_fused.sample(chain, key=key), hmm_oracle.sample(chain, key=key))
+
+
+@pytest.mark.parametrize("price, numbers", [(60, True), (90, False)])  # nats of a switch
+def test_hidden_chain_in_float32_whose_switches_are_dear(price, numbers):
+    chain = oracles.hmm_chain(np.random.default_rng(3), T=50, K=30)
+    trans = np.where(np.eye(30, dtype=bool), 0, chain.log_trans - price)
+    arrays = chain.log_init, trans, 30 * (chain.node - 20)
+    chain = HMMChain(*(jnp.asarray(x, jnp.float32) for x in arrays), jnp.asarray(chain.mask))
+    assert plain(chain) is numbers
+    (got, pulled), (want, wanted) = derivatives(hmm_fused, chain), derivatives(hmm_oracle, chain)
+    np.testing.assert_allclose(got.states, want.states, atol=2e-4)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=5e-3, rtol=1e-4), pulled, wanted)
 
 
 def test_hidden_chain_in_float32_with_steep_nodes():

@@ -21,24 +21,32 @@ KERNELS = (  # in the order of kernels.h
     "link",
     "smooth",
     "filter",
-    "smooth_vjp",
+    "vjp_sum",
+    "vjp_link",
+    "vjp_forward",
+    "vjp_sum_back",
+    "vjp_link_back",
+    "vjp_back",
     "draw",
     "draw_vjp",
     "hmm_filter",
     "hmm_smooth",
     "hmm_filter_vjp",
     "hmm_smooth_vjp",
+    "hmm_smooth_logs",
+    "hmm_smooth_vjp_logs",
 )
 OPERATIONS = {  # FFI target -> the kernels that it launches
     "svae_gpu_gaussian_filter": ("element", "link", "filter"),
     "svae_gpu_gaussian_smooth": ("element", "link", "smooth"),
-    "svae_gpu_gaussian_smooth_vjp": ("smooth_vjp",),
+    "svae_gpu_gaussian_smooth_kept": ("element", "link", "smooth"),
+    "svae_gpu_gaussian_smooth_vjp": KERNELS[4:10],
     "svae_gpu_gaussian_draw": ("draw",),
     "svae_gpu_gaussian_draw_vjp": ("draw_vjp",),
     "svae_gpu_hmm_filter": ("hmm_filter",),
-    "svae_gpu_hmm_smooth": ("hmm_smooth",),
+    "svae_gpu_hmm_smooth": ("hmm_smooth", "hmm_smooth_logs"),
     "svae_gpu_hmm_filter_vjp": ("hmm_filter_vjp",),
-    "svae_gpu_hmm_smooth_vjp": ("hmm_smooth_vjp",),
+    "svae_gpu_hmm_smooth_vjp": ("hmm_smooth_vjp", "hmm_smooth_vjp_logs"),
 }
 
 
@@ -78,7 +86,7 @@ def _load(name: str, D: int, wide: bool) -> None:
     code, cuda, library = compile_kernel(name, D, wide, _architecture()), _driver(), _library()
     module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
     check(cuda.cuLibraryLoadData(ctypes.byref(module), code, None, None, 0, None, None, 0), "cuLibraryLoadData")
-    check(cuda.cuLibraryGetKernel(ctypes.byref(kernel), module, b"svae_kernel"), "cuLibraryGetKernel")
+    check(cuda.cuLibraryGetKernel(ctypes.byref(kernel), module, f"svae_{name}".encode()), "cuLibraryGetKernel")
     number = KERNELS.index(name)
     shared = library.svae_gpu_shared_bytes(number, D)
     for device in range(len(jax.local_devices(backend="gpu"))):

@@ -86,20 +86,23 @@ def _cached(source: Path, options: list[str]) -> bytes:
 
 def _layout(name: str, D: int) -> tuple[str, int, int]:
     """Header, threads of a block, and blocks that a multiprocessor should hold, which bounds the registers."""
+    if name in ("hmm_smooth", "hmm_smooth_vjp"):
+        return "hmm.cuh", 192, 2 if D <= 32 else 1
     if name.startswith("hmm"):
         return "hmm.cuh", (D + 31) // 32 * 32, 1
     if name.startswith("draw"):
         return "recursion.cuh", 32, 1
     if name == "link":
-        return "gaussian_chunks.cuh", 32, 1
-    if name == "smooth_vjp":
-        return "gaussian_vjp.cuh", 128, 4 if D <= 10 else 1
-    return "gaussian_chunks.cuh", 96, 8 if D <= 10 else 1
+        return "gaussian_link.cuh", 64, 1
+    if name.startswith("vjp"):
+        return "gaussian_vjp_link.cuh" if "link" in name else "gaussian_vjp_back.cuh", 32, 1
+    return "gaussian_chunks.cuh" if name == "element" else "gaussian_smooth.cuh", 128, 3 if D <= 10 else 1
 
 
 def compile_kernel(name: str, D: int, wide: bool, architecture: str) -> bytes:
     """Machine code of one kernel for one D (or K), double precision in and out if `wide`."""
     header, threads, blocks = _layout(name, D)
-    defines = {"KERNEL": name, "D": D, "S": "double" if wide else "float", "THREADS": threads, "BLOCKS": blocks}
+    number = "double" if wide else "float"
+    defines = {"KERNEL": name, "NAME": f"svae_{name}", "D": D, "S": number, "THREADS": threads, "BLOCKS": blocks}
     options = [f"--gpu-architecture={architecture}", "-std=c++17", f"-I{FOLDER}", f'-DSVAE_HEADER="{header}"']
     return _cached(FOLDER / "kernel.cu", options + [f"-DSVAE_{k}={v}" for k, v in defines.items()])

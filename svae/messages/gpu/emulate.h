@@ -3,9 +3,12 @@
 #pragma once
 #define SVAE_EMULATE
 #define __device__
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <random>
 #include <vector>
 #include <ucontext.h>
 
@@ -55,10 +58,18 @@ class Emulator {
     static thread_local Emulator* e = nullptr;
     return e;
   }
+  static std::minstd_rand& chance() {
+    static std::minstd_rand generator;
+    return generator;
+  }
   void (*body)(void*) = nullptr;
   void* data = nullptr;
   int block = 0, threads = 0;
   std::vector<double> exchange;
+  bool misaligned = false;  // a device faults where the host does not
+  static void check(const void* p, size_t size) {
+    if (reinterpret_cast<uintptr_t>(p) % size) active()->misaligned = true;
+  }
 
   int thread() const { return current_; }
   void sync_block() { wait(block_); }
@@ -69,6 +80,15 @@ class Emulator {
     bool found = false;
     for (double v : exchange) found = found || v != 0;
     sync_block();
+    return found;
+  }
+  bool any_in_warp(bool x) {
+    exchange[current_] = x;
+    sync_warp();
+    bool found = false;
+    const int first = current_ / 32 * 32;
+    for (int i = first; i < first + 32 && i < threads; i++) found = found || exchange[i] != 0;
+    sync_warp();
     return found;
   }
   template <class V>
@@ -106,9 +126,13 @@ class Emulator {
       f.context.uc_link = nullptr;
       makecontext(&f.context, &Emulator::start, 0);
     }
+    std::vector<int> order(threads);
+    for (int i = 0; i < threads; i++) order[i] = i;
     for (bool left = true; left;) {
       left = false;
-      for (current_ = 0; current_ < threads; current_++) {
+      std::shuffle(order.begin(), order.end(), chance());  // as on a device, any warp may be ahead up to a barrier
+      for (const int i : order) {
+        current_ = i;
         if (fibers_[current_].done) continue;
         left = true;
         swapcontext(&main_, &fibers_[current_].context);
@@ -139,6 +163,7 @@ static BlockIndex blockIdx;
 inline void __syncthreads() { Emulator::active()->sync_block(); }
 inline bool __syncthreads_or(bool x) { return Emulator::active()->any(x); }
 inline void __syncwarp() { Emulator::active()->sync_warp(); }
+inline bool __any_sync(unsigned, bool x) { return Emulator::active()->any_in_warp(x); }
 template <class V>
 inline V __shfl_xor_sync(unsigned, V v, int i) {
   Emulator& e = *Emulator::active();
@@ -148,6 +173,25 @@ template <class V>
 inline V __shfl_sync(unsigned, V v, int from) {
   return Emulator::active()->shuffle(v, from);
 }
+inline int __double2hiint(double x) {
+  int64_t bits;
+  std::memcpy(&bits, &x, 8);
+  return int(bits >> 32);
+}
+inline int __double2loint(double x) {
+  int64_t bits;
+  std::memcpy(&bits, &x, 8);
+  return int(bits);
+}
+inline double __longlong_as_double(int64_t bits) {
+  double x;
+  std::memcpy(&x, &bits, 8);
+  return x;
+}
+inline double __hiloint2double(int high, int low) {
+  return __longlong_as_double((int64_t(high) << 32) | (int64_t(low) & 0xffffffff));
+}
+inline float __fdividef(float x, float y) { return x / y; }
 using std::fma;
 using std::frexp;
 using std::log;

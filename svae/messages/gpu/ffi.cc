@@ -41,12 +41,13 @@ struct Device {
 };
 #endif
 
-// Blocks that the device holds at once: more chunks than fill it only add work.
-constexpr int64_t kResident = 1056;
+// Chunks that the device holds at once: more than fill it only add work.
+constexpr int64_t kResident = 1056, kResidentVjp = 3168;
 
 // Chunks of time for T - 1 transitions of each of B sequences: few enough that the sweep over their ends stays short.
-static int64_t count_chunks(int64_t T, int64_t B) {
-  const int64_t balanced = std::lround(std::sqrt(1.4 * double(T - 1))), fill = kResident / std::max<int64_t>(B, 1);
+static int64_t count_chunks(int64_t T, int64_t B, bool vjp) {
+  const int64_t balanced = std::lround(std::sqrt((vjp ? 4 : 1.4) * double(T - 1))),
+                fill = (vjp ? kResidentVjp : kResident) / std::max<int64_t>(B, 1);
   const int64_t n = std::min(balanced, fill);
   return T < 64 || n < 2 ? 1 : n;
 }
@@ -74,6 +75,7 @@ static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks
     emulator.block = int(i);
     emulator.run(shape.threads);
   }
+  if (emulator.misaligned) return fail("svae: a kernel reads or writes several numbers at once at an odd address");
   return ffi::Error::Success();
 }
 #else
@@ -92,6 +94,18 @@ static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t
   return code ? fail("svae: a GPU kernel did not start") : ffi::Error::Success();
 }
 #endif
+
+// The derivative: its sweep forward, then back; each first in summary and over the ends of chunks where there are several.
+static ffi::Error start_vjp(Device& device, int D, bool wide, int64_t batch, const Args& args) {
+  const int64_t team = team_of(D), chunks = (batch * args.chunks + team - 1) / team, ends = (batch + team - 1) / team;
+  for (const Kernel kernel : {kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack}) {
+    if (args.chunks == 1 && kernel != kVjpForward && kernel != kVjpBack) continue;
+    const bool link = kernel == kVjpLink || kernel == kVjpLinkBack;
+    const auto error = start(device, kernel, D, wide, link ? ends : chunks, args);
+    if (error.failure()) return error;
+  }
+  return ffi::Error::Success();
+}
 
 static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
                            int64_t T, int64_t D) {
@@ -120,19 +134,24 @@ static ffi::Error dispatch(const Operation& operation, Device& device, ffi::Rema
   for (size_t n = 0; n < outs.size(); n++) args.out[n] = outs.get<ffi::AnyBuffer>(n).value()->untyped_data();
   const bool wide = ins.get<ffi::AnyBuffer>(0).value().element_type() == ffi::F64;
   args.T = int(T);
-  args.chunks = operation.chunked ? int(count_chunks(T, batch)) : 1;
+  args.chunks = operation.chunked ? int(count_chunks(T, batch, operation.kernel == kVjpBack)) : 1;
   args.chunk = int((std::max<int64_t>(T - 1, 1) + args.chunks - 1) / args.chunks);
   args.chunks = std::max<int>(1, int((T - 1 + args.chunk - 1) / args.chunk));
-  args.scratch_size = scratch_of(operation.kernel, int(D), T, args.chunks);
+  args.scratch_size = scratch_of(operation.kernel, int(D), T, args.chunks, wide);
   args.scratch = device.scratch(size_t(args.scratch_size) * batch + 2);
   if (!args.scratch) return ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
+  if (operation.kernel == kVjpBack) return start_vjp(device, int(D), wide, batch, args);
+  const int64_t team = operation.chunked ? team_of(int(D)) : 1, blocks = (batch * args.chunks + team - 1) / team;
   if (args.chunks > 1) {
-    auto error = start(device, kElement, int(D), wide, batch * args.chunks, args);
+    auto error = start(device, kElement, int(D), wide, blocks, args);
     if (error.failure()) return error;
-    error = start(device, kLink, int(D), wide, batch, args);
+    error = start(device, kLink, int(D), wide, (batch + team - 1) / team, args);
     if (error.failure()) return error;
   }
-  return start(device, operation.kernel, int(D), wide, batch * args.chunks, args);
+  const auto error = start(device, operation.kernel, int(D), wide, blocks, args);
+  if (error.failure() || operation.kernel < kHmmSmooth || operation.kernel == kHmmFilterVjp) return error;
+  const Kernel rest = operation.kernel == kHmmSmooth ? kHmmSmoothLogs : kHmmSmoothVjpLogs;  // what underflowed
+  return start(device, rest, int(D), wide, batch, args);
 }
 
 }  // namespace svae
@@ -169,8 +188,9 @@ extern "C" int svae_gpu_shared_bytes(int kernel, int D) {
   }
 
 SVAE_HANDLER(svae_gpu_gaussian_filter, svae::kFilterChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 1})
-SVAE_HANDLER(svae_gpu_gaussian_smooth, svae::kSmoothChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1, 2})
-SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp, svae::kSmoothVjp, false, {1, 2, 3, 2, 3, 3, 2, 3, 3, 3, 2, 2, 3, 3, 3, 1, 1},
+SVAE_HANDLER(svae_gpu_gaussian_smooth, svae::kSmoothChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_kept, svae::kSmoothChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1, 2})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp, svae::kVjpBack, true, {1, 2, 3, 2, 3, 3, 2, 3, 2, 2, 3, 3, 3, 1, 1},
              {1, 2, 3, 2, 3, 3, 2})
 SVAE_HANDLER(svae_gpu_gaussian_draw, svae::kDraw, false, {3, 2}, {2})
 SVAE_HANDLER(svae_gpu_gaussian_draw_vjp, svae::kDrawVjp, false, {3, 2}, {2})

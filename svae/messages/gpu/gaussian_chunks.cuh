@@ -1,223 +1,104 @@
 // Chunks of time, so that few long sequences fill the chip: each becomes one potential on the nodes at its two ends,
-// and a short sweep over those nodes gives every chunk its filtered start and its smoothed end.
+// and a short sweep over those nodes (gaussian_link.cuh) gives every chunk its filtered start and its smoothed end.
 #pragma once
-#include "gaussian_smooth.cuh"
+#include "gaussian_forward.cuh"
 
 namespace svae {
 
-// exp(-x'first x / 2 + x'E y - y'last y / 2 + eta_first'x + eta_last'y), E by rows.
-template <int D>
-struct Element {
-  using Z = Size<D>;
-  double *first, *eta_first, *E, *last, *eta_last;
-  __device__ explicit Element(double* p)
-      : first(p), eta_first(p + Z::M), E(eta_first + Z::DS), last(E + Z::M), eta_last(last + Z::M) {}
-};
-
-template <int D>
-struct Elements {
-  using Z = Size<D>;
-  static constexpr int node = Z::M + Z::DS, removed = 2 * (Z::M + Z::DS);
-  static constexpr int size =
-      2 * Pair<D>::size + Transition<D, float>::scratch + 2 * removed + 3 * node + Work<D>::size + Scratch<D>::element;
-  static constexpr int shared = Z::M + Z::DS + size + Z::beyond;
-  double *pairs, *make, *YX, *nodes, *work;
-  Element<D> element;  // of the chunk so far; `last` is the precision of the node to be removed next
-  __device__ explicit Elements(double* p)
-      : pairs(p), make(p + 2 * Pair<D>::size), YX(make + Transition<D, float>::scratch), nodes(YX + 2 * removed),
-        work(nodes + 3 * node), element(work + Work<D>::size) {}
-  __device__ Pair<D> pair(int t) const { return Pair<D>(pairs + (t & 1) * Pair<D>::size); }
-  __device__ double* Y(int t) const { return YX + (t & 1) * removed; }
-  __device__ double* X(int t) const { return Y(t) + Z::M + Z::DS; }  // u behind both
-  __device__ double* J(int t) const { return nodes + t % 3 * node; }
-};
-
-// The potential of chunk n on its ends: the nodes between are removed one after another. One block of three warps.
+// Removes the nodes between the ends, one after another: E <- E S^-1 C, last <- W'W - C'S^-1 C + J, with S = last +
+// V'V.
 template <int D, class S>
-__device__ inline void element(const Args& a, double* shared) {
-  using Z = Size<D>;
-  constexpr int DS = Z::DS, DD = D * D;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, n = blockIdx.x % a.chunks;
-  const long long sequence = blockIdx.x / a.chunks;
-  const Chunk chunk(a, n);
-  const double* identity = shared;
-  const Elements<D> s(begin_shared<D>(shared, Elements<D>::shared));
-  const Element<D>& e = s.element;
-
-  if (warp == 2) {
-    const S *A = input<S>(a, kA, sequence), *b = input<S>(a, kB, sequence), *Q = input<S>(a, kQ, sequence),
-            *J = input<S>(a, kJ, sequence), *h = input<S>(a, kH, sequence);
-    Transition<D, S> coming;
-    FetchNode<D, S> node;
-    auto fetch = [&](int t) {
-      if (t < chunk.last) coming.get(A + (long long)t * DD, b + (long long)t * D, Q + (long long)t * DD, lane);
-    };
-    auto fetch_node = [&](int t) {  // the last node's own potential is not part of the chunk
-      node.zero();
-      if (t < chunk.last) node.get(J, h, t, lane);
-    };
-    const Pair<D> pair = s.pair(chunk.first);
-    fetch(chunk.first);
-    coming.make(pair, s.make, identity, lane);
-    for (int t = chunk.first + 1; t <= chunk.first + 2; t++) {
-      fetch_node(t);
-      node.put(s.J(t), lane);
-    }
-    __syncwarp();
-    const double* J1 = s.J(chunk.first + 1);
-    for (int i = lane; i < Elements<D>::node; i += kWarp) {
-      e.first[i] = i < Z::M ? pair.VV[i] : pair.minus_Vw[i - Z::M];
-      e.last[i] = pair.WW[i] + J1[i];
-    }
-    for (int i = lane; i < DD; i += kWarp) e.E[i / D * DS + i % D] = pair.VW[i % D * DS + i / D];
-    fetch(chunk.first + 1);
-    if (chunk.first + 1 < chunk.last) coming.make(s.pair(chunk.first + 1), s.make, identity, lane);
-    fetch(chunk.first + 2);
-    fetch_node(chunk.first + 3);
-    __syncthreads();
-    for (int t = chunk.first + 1; t < chunk.last; t++) {
-      node.put(s.J(t + 2), lane);
-      fetch_node(t + 3);
-      if (t + 1 < chunk.last) coming.make(s.pair(t + 1), s.make, identity, lane);
-      fetch(t + 2);
-      __syncthreads();
-    }
-  }
-  if (warp == 0) {
-    __syncthreads();
-    for (int t = chunk.first + 1; t < chunk.last; t++) {
-      const Pair<D> next = s.pair(t);
-      const double *main[Z::NC], *more[Z::NC];
-#pragma unroll
-      for (int q = 0; q < Z::NC; q++) {
-        const int c = lane + q * kWarp;
-        main[q] = c > 2 * D && c <= 3 * D ? e.E + (c - 2 * D - 1) * DS : column<D>(next.VV, identity, c);
-        more[q] = c < D ? e.last + c * DS : c == 2 * D ? e.eta_last : identity + Z::M;
-      }
-      remove<D>(s.Y(t), s.X(t), Work<D>(s.work), lane, main, more);
-      if (lane < D) s.X(t)[Z::M + lane] = s.Y(t)[Z::M + lane];
-      advance<D>(e.last, s.Y(t), next, s.J(t + 1), lane);
-      Fragments<D> x, y;
-      x.load(s.X(t), lane);
-      y.load(s.Y(t), lane);
-      product<D>(x, y, lane, [&](int i, int j, double v, double w) { put_pair<D>(e.E + i * DS, j, v, w); });
-      __syncthreads();
-    }
-  }
-  if (warp == 1) {
-    __syncthreads();
-    for (int t = chunk.first + 1; t <= chunk.last; t++) {
-      if (t > chunk.first + 1) {  // one step behind
-        Fragments<D> x;
-        x.load(s.X(t - 1), lane);
-        product<D, kUpper>(
-            x, x, lane,
-            [&](int i, int j, double v, double w) {
-              double* to = e.first + i * DS;
-              const double2 old = pair(to + j);
-              put_pair<D>(to, j, old.x - v, old.y - w);
-            },
-            [&](int i, double v) { e.eta_first[i] += v; });
-      }
-      if (t < chunk.last) __syncthreads();
-    }
-  }
+__device__ inline void shorten(const Args& a, const Item& item, int steps, const Element<D>& e,
+                               const ForwardDesk<D>& s, int j) {
+  constexpr int M = Team<D>::M;
+  const S *J = input<S>(a, kJ, item.sequence), *h = input<S>(a, kH, item.sequence);
+  double last[D], E[D], eta = 0, square[D], X[2][D], products[2][D];  // E transposed
   __syncthreads();
-  double* to = Scratch<D>(a, sequence).elements + (long long)n * Scratch<D>::element;
-  for (int i = threadIdx.x; i < Scratch<D>::element; i += blockDim.x) to[i] = e.first[i];
+  __syncthreads();
+  __syncthreads();
+  for (int n = 0; n < steps; n++) {
+    const Prepared<D> pair = s.pair(n);
+    const bool alive = item.first + n < item.last;
+    const double own = item.first + n + 1 < item.last ? 1 : 0;  // the last node's potential is not part of the chunk
+    const long long next = item.node(n + 1);
+    S J_next[D], h_next = h[next * D + j];
+    get<D>(J_next, J + next * D * D, j);
+    double r = pair.Ww[j];
+    if (n == 0) {
+      row<D>(products[1], pair.VW, j);
+#pragma unroll
+      for (int i = 0; i < D; i++) products[0][i] = 0;
+    } else {
+      take<D>(square, pair.VV, j);
+      take<D>(X[0], pair.VW, j);
+      double u = eta + pair.minus_Vw[j];
+#pragma unroll
+      for (int i = 0; i < D; i++) {
+        square[i] += last[i];
+        X[1][i] = E[i];
+      }
+      eliminate<D, 2>(square, X, u, s.work(0), j);
+      put<D>(s.Y(n), X[0], j);
+      put<D>(s.X(n), X[1], j);
+      s.X(n)[M + j] = u;
+      __syncwarp();
+      dots<D>(products, s.Y(n), X);
+      r += dot<D>(X[0], s.X(n) + M);
+    }
+    if (alive) {
+      take<D>(last, pair.WW, j);
+      eta = r + own * double(h_next);
+#pragma unroll
+      for (int i = 0; i < D; i++) {
+        last[i] = (last[i] - products[0][i]) + own * double(J_next[i]);
+        E[i] = products[1][i];
+      }
+    }
+    __syncthreads();
+  }
+  give<D>(e.last, last, j);
+  give<D>(e.E, E, j);
+  e.eta_last[j] = eta;
+}
+
+// What that leaves on the first node, one step behind: first <- first - E S^-1 E', eta_first <- eta_first + E S^-1 r.
+template <int D>
+__device__ inline void leave_first(const Item& item, int steps, const Element<D>& e, const ForwardDesk<D>& s, int j) {
+  double first[D], eta = 0, X[D], square[D];
+  __syncthreads();
+  __syncthreads();
+  __syncthreads();
+  for (int n = 0; n <= steps; n++) {
+    if (n == 0) {
+      take<D>(first, s.pair(0).VV, j);
+      eta = s.pair(0).minus_Vw[j];
+    } else if (n > 1 && item.first + n - 1 < item.last) {
+      take<D>(X, s.X(n - 1), j);
+      dots<D>(square, s.X(n - 1), X);
+      eta += dot<D>(X, s.X(n - 1) + Team<D>::M);
+#pragma unroll
+      for (int i = 0; i < D; i++) first[i] -= square[i];
+    }
+    if (n < steps) __syncthreads();
+  }
+  give<D>(e.first, first, j);
+  e.eta_first[j] = eta;
 }
 
 template <int D>
-constexpr int kLinkShared = Size<D>::M + Size<D>::DS + Scratch<D>::element + 7 * Size<D>::M + 6 * Size<D>::DS +
-                            Work<D>::size + Transition<D, float>::scratch + Pair<D>::size + Size<D>::beyond;
+constexpr int kElementStride = Team<D>::stride(ForwardDesk<D>::size);
 
-// The nodes between chunks: filtered forward, smoothed back. One warp per sequence.
 template <int D, class S>
-__device__ inline void link(const Args& a, double* shared) {
-  using Z = Size<D>;
-  constexpr int DS = Z::DS, node = Z::M + Z::DS;
-  const int lane = threadIdx.x;
-  const long long sequence = blockIdx.x;
-  const S *J = input<S>(a, kJ, sequence), *h = input<S>(a, kH, sequence);
-  const Scratch<D> scratch(a, sequence);
-  const double* identity = shared;
-  double* free = begin_shared<D>(shared, kLinkShared<D>);
-  const Element<D> e(free);
-  double *Y = free + Scratch<D>::element, *X = Y + node, *Lambda = X + Z::M, *P = Lambda + node, *GP = P + Z::M,
-         *G = GP + Z::M, *own = G + node, *m = own + node, *make = m + Z::DS;
-  const Work<D> work(make + Transition<D, float>::scratch);
-  const Pair<D> initial(work.p + Work<D>::size);
-  Transition<D, S> first;
-  FetchNode<D, S> potential;
-  first.first(input<S>(a, kMean0, sequence), input<S>(a, kSqrt0, sequence), lane);
-  first.make(initial, make, identity, lane);
-  __syncwarp();
-  auto add_node = [&](const double* precision, int t) {
-    potential.get(J, h, t, lane);
-    potential.put(own, lane);
-    __syncwarp();
-    for (int i = lane; i < node; i += kWarp) Lambda[i] = precision[i] + own[i];
-    __syncwarp();
-  };
-  add_node(initial.WW, 0);
-  for (int n = 0; n < a.chunks; n++) {
-    double *start = scratch.starts + (long long)n * Scratch<D>::moment, *to = scratch.links + (long long)n * Scratch<D>::link;
-    const double* from = scratch.elements + (long long)n * Scratch<D>::element;
-    for (int i = lane; i < Scratch<D>::element; i += kWarp) e.first[i] = from[i];
-    for (int i = lane; i < node; i += kWarp) start[i] = Lambda[i];
-    __syncwarp();
-    for (int i = lane; i < D * D; i += kWarp) G[i % D * DS + i / D] = e.E[i / D * DS + i % D];
-    __syncwarp();
-    const double *main[Z::NC], *more[Z::NC];
-#pragma unroll
-    for (int q = 0; q < Z::NC; q++) {
-      const int c = lane + q * kWarp;
-      main[q] = c < D ? e.first + c * DS : c < 2 * D ? G + (c - D) * DS : c == 2 * D ? e.eta_first : column<D>(e.first, identity, c);
-      more[q] = c < D ? Lambda + c * DS : c == 2 * D ? Lambda + Z::M : identity + Z::M;
-    }
-    remove<D>(Y, X, work, lane, main, more);
-    Fragments<D> x, y;
-    x.load(X, lane);
-    y.load(Y, lane);
-    product<D>(x, y, lane, [&](int i, int j, double v, double w) { put_pair<D>(to + i * DS, j, v, w); },
-               [&](int i, double v) { to[2 * Z::M + i] = v; });
-    for (int i = lane; i < Z::M; i += kWarp) to[Z::M + i] = X[i];
-    product<D, kUpper>(
-        y, y, lane,
-        [&](int i, int j, double v, double w) {
-          double* at = e.last + i * DS;
-          const double2 old = pair(at + j);
-          put_pair<D>(at, j, old.x - v, old.y - w);
-        },
-        [&](int i, double v) { e.eta_last[i] += v; });
-    __syncwarp();
-    add_node(e.last, Chunk(a, n).last);
-  }
-  invert<D>(X, Lambda, identity, work, lane);  // R^-T eta lies where Lambda was
-  const double last = times<D>(X, X + Z::M, lane);
-  if (lane < D) m[lane] = last;
-  gram<D>(X, X, lane, [&](int i, int j, double v) { P[i * DS + j] = v; });
-  __syncwarp();
-  for (int n = a.chunks - 1; n >= 0; n--) {
-    double* end = scratch.ends + (long long)n * Scratch<D>::moment;
-    const double* from = scratch.links + (long long)n * Scratch<D>::link;
-    for (int i = lane; i < Z::M; i += kWarp) end[i] = P[i];
-    for (int i = lane; i < D * D; i += kWarp) {
-      const int at = i / D * DS + i % D;
-      G[at] = from[at];
-      X[at] = from[Z::M + at];
-    }
-    const double c = lane < D ? from[2 * Z::M + lane] : 0;
-    if (lane < D) end[Z::M + lane] = m[lane];
-    __syncwarp();
-    gram<D>(G, P, lane, [&](int i, int j, double v) { GP[i * DS + j] = v; });
-    const double v = times<D>(G, m, lane);
-    __syncwarp();
-    gram<D>(X, X, lane, [&](int i, int j, double w) { P[i * DS + j] = w; });
-    gram<D>(GP, G, lane, [&](int i, int j, double w) { P[i * DS + j] += w; });
-    if (lane < D) m[lane] = c + v;
-    __syncwarp();
-  }
+__device__ inline void element(const Args& a, double* shared) {
+  const Team<D> team;
+  const int warp = threadIdx.x / kWarp, steps = a.chunk, j = team.j;
+  const Item item(a, team.group, Team<D>::G);
+  const ForwardDesk<D> s(shared + team.group * kElementStride<D>);
+  const Element<D> e = Scratch<D>(a, item.sequence).element(item.n);
+  if (warp == 0) shorten<D, S>(a, item, steps, e, s, j);
+  if (warp == 1) leave_first<D>(item, steps, e, s, j);
+  if (warp == 2) whiten_transitions<D, S>(a, item, steps, s, j);
+  if (warp == 3) prepare_transitions<D>(steps, s, j, [](int) {});
 }
 
 }  // namespace svae

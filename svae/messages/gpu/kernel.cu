@@ -3,6 +3,6 @@
 
 extern __shared__ double2 svae_shared[];
 
-extern "C" __global__ void __launch_bounds__(SVAE_THREADS, SVAE_BLOCKS) svae_kernel(const __grid_constant__ svae::Args a) {
+extern "C" __global__ void __launch_bounds__(SVAE_THREADS, SVAE_BLOCKS) SVAE_NAME(const __grid_constant__ svae::Args a) {
   svae::SVAE_KERNEL<SVAE_D, SVAE_S>(a, reinterpret_cast<double*>(svae_shared));
 }

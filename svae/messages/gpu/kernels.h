@@ -3,7 +3,10 @@
 #include <vector>
 
 #include "gaussian_chunks.cuh"
-#include "gaussian_vjp.cuh"
+#include "gaussian_link.cuh"
+#include "gaussian_smooth.cuh"
+#include "gaussian_vjp_back.cuh"
+#include "gaussian_vjp_link.cuh"
 #include "hmm.cuh"
 #include "recursion.cuh"
 
@@ -11,7 +14,10 @@ namespace svae {
 
 constexpr int kLargest = 16, kMostStates = 64;
 
-enum Kernel { kElement, kLink, kSmoothChain, kFilterChain, kSmoothVjp, kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp };
+enum Kernel {
+  kElement, kLink, kSmoothChain, kFilterChain, kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack,
+  kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp, kHmmSmoothLogs, kHmmSmoothVjpLogs
+};
 
 struct Shape {
   int threads, shared;  // shared memory in doubles
@@ -27,18 +33,23 @@ template <int D>
 inline Shape shape_for(Kernel kernel) {
   switch (kernel) {
     case kElement:
-      return {96, Elements<D>::shared};
+      return {kSmoothThreads, Team<D>::G * kElementStride<D>};
     case kLink:
-      return {32, kLinkShared<D>};
-    case kFilterChain:
-      return {96, kSmoothShared<D>};
-    case kSmoothVjp:
-      return {kVjpThreads, VjpShared<D>::shared};
+      return {kLinkThreads, LinkDesk<D>::shared};
+    case kVjpSum:
+    case kVjpForward:
+      return {kWarp, ForwardMemory<D>::shared};
+    case kVjpSumBack:
+    case kVjpBack:
+      return {kWarp, BackMemory<D>::shared};
+    case kVjpLink:
+    case kVjpLinkBack:
+      return {kWarp, LinkMemory<D>::shared};
     case kDraw:
     case kDrawVjp:
       return {32, kRecursionShared<D>};
     default:
-      return {96, kSmoothShared<D>};
+      return {kSmoothThreads, Team<D>::G * kDeskStride<D>};
   }
 }
 
@@ -53,8 +64,18 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
       return link<D, S>;
     case kFilterChain:
       return filter<D, S>;
-    case kSmoothVjp:
-      return smooth_vjp<D, S>;
+    case kVjpSum:
+      return vjp_sum<D, S>;
+    case kVjpLink:
+      return vjp_link<D, S>;
+    case kVjpForward:
+      return vjp_forward<D, S>;
+    case kVjpSumBack:
+      return vjp_sum_back<D, S>;
+    case kVjpLinkBack:
+      return vjp_link_back<D, S>;
+    case kVjpBack:
+      return vjp_back<D, S>;
     case kDraw:
       return draw<D, S>;
     case kDrawVjp:
@@ -67,18 +88,30 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
 template <int D>
 inline long long scratch_for(Kernel kernel, long long T, long long chunks) {
   if (kernel == kDraw || kernel == kDrawVjp) return 0;
-  return kernel == kSmoothVjp ? Saved<D>::total(T) : Scratch<D>::size(T, chunks);
+  return kernel == kVjpBack ? Pulled<D>::size(T, chunks) : Scratch<D>::size(T, chunks);
 }
 
 #define SVAE_SIZES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
 
+inline int team_of(int D) { return 32 / D < 8 ? 32 / D : 8; }  // chains in a warp, as `Team` has them
+
 inline bool hidden(Kernel kernel) { return kernel >= kHmmFilter; }
 
+inline Shape hidden_shape(Kernel kernel, int K) {
+  if (kernel == kHmmSmooth || kernel == kHmmSmoothVjp)
+    return {kHmmThreads, K <= 32 ? Desk<32, double>::shared : Desk<64, double>::shared};
+  const int P = (K + 31) / 32 * 32;  // two or four tables, the total of pair counts, vectors, what is reduced
+  return {P, (kernel == kHmmSmoothVjpLogs ? 4 : 2) * P * P + P * P + 12 * P + 4 * (P / 32) + 2};
+}
+
+inline long long hidden_scratch(Kernel kernel, int K, long long T, bool wide) {
+  const long long pairs = (long long)kHmmWarps * K * ((K + 31) / 32 * 32);
+  const long long numbers = kernel == kHmmSmooth ? T + 1 : kernel == kHmmSmoothVjp ? 5 * T * K + T : 0;
+  return numbers ? pairs + 2 + (wide ? numbers : (numbers + 1) / 2) : 0;
+}
+
 inline Shape shape_of(Kernel kernel, int D) {
-  if (hidden(kernel)) {
-    const int P = (D + 31) / 32 * 32;  // two or four tables, the total of pair counts, vectors, what is reduced
-    return {P, (kernel == kHmmSmoothVjp ? 4 : 2) * P * P + P * P + 12 * P + 4 * (P / 32) + 2};
-  }
+  if (hidden(kernel)) return hidden_shape(kernel, D);
   switch (D) {
 #define SVAE_CASE(N) \
   case N:            \
@@ -89,8 +122,8 @@ inline Shape shape_of(Kernel kernel, int D) {
   return {0, 0};
 }
 
-inline long long scratch_of(Kernel kernel, int D, long long T, long long chunks) {
-  if (hidden(kernel)) return kernel == kHmmSmoothVjp ? T * D : 0;
+inline long long scratch_of(Kernel kernel, int D, long long T, long long chunks, bool wide) {
+  if (hidden(kernel)) return hidden_scratch(kernel, D, T, wide);
   switch (D) {
 #define SVAE_CASE(N) \
   case N:            \
@@ -111,8 +144,12 @@ inline EmulatedKernel emulated_hidden(Kernel kernel) {
       return hmm_smooth<K, S>;
     case kHmmFilterVjp:
       return hmm_filter_vjp<K, S>;
-    default:
+    case kHmmSmoothVjp:
       return hmm_smooth_vjp<K, S>;
+    case kHmmSmoothLogs:
+      return hmm_smooth_logs<K, S>;
+    default:
+      return hmm_smooth_vjp_logs<K, S>;
   }
 }
 

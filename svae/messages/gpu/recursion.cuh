@@ -1,18 +1,55 @@
-// Linear recursions of vectors over time, which draw from the chain and pull a draw's cotangent back. One warp per sequence.
+// Linear recursions of vectors over time, which draw from the chain and pull a draw's cotangent back. One warp per
+// sequence.
 #pragma once
 #include "gaussian.cuh"
+#include "lanes.cuh"
 
 namespace svae {
 
 constexpr int kAhead = 4;  // matrices on their way: more than one hides the memory's latency
 
+// A D x D matrix (row major) by one warp, some whole rows at a time: visit(q, i, j) of the lane's entries, q-th pass.
+template <int D, class Visit>
+__device__ inline void each_entry(int lane, Visit visit) {
+  constexpr int rows = 32 / D;
+  const int r = lane / D, j = lane % D;
+#pragma unroll
+  for (int q = 0; q < (D + rows - 1) / rows; q++)
+    if (r < rows && r + q * rows < D) visit(q, r + q * rows, j);
+}
+
+// On its way from global to shared memory: fetched into registers now, put down later.
+template <int D, class S>
+struct Fetch {
+  static constexpr int N = (D + 32 / D - 1) / (32 / D);
+  S x[N];
+  __device__ void get(const S* from, int lane) {
+    each_entry<D>(lane, [&](int q, int i, int j) { x[q] = from[i * D + j]; });
+  }
+  __device__ void put(double* to, int lane) const {
+    each_entry<D>(lane, [&](int q, int i, int j) { to[i * Team<D>::DS + j] = double(x[q]); });
+  }
+  __device__ void put_columns(double* to, int lane) const {
+    each_entry<D>(lane, [&](int q, int i, int j) { to[j * Team<D>::DS + i] = double(x[q]); });
+  }
+};
+
+// a_i . y in lane i.
 template <int D>
-constexpr int kRecursionShared = kAhead * Size<D>::M + 2 * Size<D>::DS;
+__device__ inline double times(const double* a, const double* y, int lane) {
+  if (lane >= D) return 0;
+  double x[D];
+  load_vector<D>(x, y);
+  return dot<D>(x, a + lane * Team<D>::DS);
+}
+
+template <int D>
+constexpr int kRecursionShared = kAhead * Team<D>::M + 2 * Team<D>::DS;
 
 // in: F (T - 1 matrices), c (T vectors); out: x. Backwards: x_t = F_t x_t+1 + c_t; else x_t+1 = F_t' x_t + c_t+1.
 template <int D, class S, bool Backwards>
 __device__ inline void recursion(const Args& a, double* shared) {
-  using Z = Size<D>;
+  using Z = Team<D>;
   const int lane = threadIdx.x, T = a.T;
   const long long sequence = blockIdx.x;
   const S *F = input<S>(a, 0, sequence), *c = input<S>(a, 1, sequence);
