@@ -13,6 +13,7 @@ test: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/messages.py
+	$(BIN)/python benchmarks/steps.py --short
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

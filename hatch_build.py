@@ -63,7 +63,7 @@ def compilations(cxx: str, out: Path, headers: str) -> list[list[str]]:
         [cxx, *FLAGS, *(["-DSVAE_X86"] if x86 else []), f"-I{headers}", "-c", FOLDER / "ffi.cc", "-o", out / "ffi.o"]
     ]
     for name, size, flags in VARIANTS + (X86_VARIANTS if x86 else []):
-        for chain in ("gaussian", "hmm"):
+        for chain in ("gaussian", "hmm", "mixture"):
             defines = [f"-DSVAE_VARIANT={name}", f"-DSVAE_BYTES={size}"]
             target = ["-c", FOLDER / f"{chain}.cc", "-o", out / f"{chain}_{name}.o"]
             found.append([cxx, *FLAGS, *defines, *flags, *target])

@@ -24,7 +24,7 @@ from svae import messages
 GAUSSIAN = ("filter", "smooth", "smooth, value and gradient", "sample", "log normaliser", "log normaliser, gradient")
 HIDDEN = ("smooth", "smooth, value and gradient", "viterbi", "log normaliser", "log normaliser, gradient")
 SWEEPS = {
-    "T": [{"T": T, "batch": 1} for T in (100, 1000, 10_000, 100_000)],
+    "T": [{"T": T, "batch": 1} for T in (100, 1000, 10_000, 100_000, 1_000_000)],
     "D": [{"D": D, "batch": 32, "T": 200} for D in (2, 4, 8, 10, 16, 32, 64)],
     "K": [{"K": K, "batch": 32, "T": 200} for K in (2, 8, 30, 64, 100, 200)],
     "batch": [{"batch": B, "T": 200} for B in (1, 4, 16, 32, 128, 512, 1024)],

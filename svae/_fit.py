@@ -93,12 +93,14 @@ def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callab
     measure = max(1, min(100, config.steps // 10))
     mesh = mesh_for(data, config)
     placed = replicated((state.models, state.optimizer), mesh)
+    ahead = None if finished(state) else batch_at(data, config, int(state.done))
     while not finished(state):
         i, started = int(state.done), time.monotonic()
         key_step, key_held = jax.random.split(jax.random.fold_in(key, i))
-        piece = batch_at(data, config, i)
+        piece = ahead
         keys = jax.random.split(key_step, config.restarts)
         taken = take(take_all, placed, piece, keys, totals, estimator, mesh)
+        ahead = batch_at(data, config, i + 1) if i + 1 < config.steps else None  # is read while the step runs
         placed, taken = (taken.model, taken.state), local(taken)
         state = state._replace(models=taken.model, optimizer=taken.state, done=jnp.asarray(i + 1, jnp.int32))
         note, held = failure(taken, i, data, config), np.nan

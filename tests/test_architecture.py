@@ -42,12 +42,13 @@ ARROWS = {
     "runs": ("_fit", "_queries", "baselines", "store", "data"),
     "experiments": ("_fit", "_queries", "store", "data", "runs"),
     "__init__": ("_fit", "_queries", "store", "data"),
+    "bench": ("_fit",),
     "sklearn": ("_fit", "_queries"),
     "report": ("experiments", "runs"),
     "view": ("_queries", "report", "runs"),
     "compare": ("report", "runs"),
     "sweep": ("experiments", "runs"),
-    "cli": ("compare", "experiments", "progress", "report", "runs", "sweep", "view", "__init__"),
+    "cli": ("bench", "compare", "experiments", "progress", "report", "runs", "sweep", "view", "__init__"),
 }
 ARRAYS = {"jax", "jaxtyping", "numpy"}
 OUTSIDE = {  # what each room may import from outside besides the standard library
@@ -78,6 +79,7 @@ OUTSIDE = {  # what each room may import from outside besides the standard libra
     "runs": ARRAYS | {"equinox", "scipy"},
     "experiments": ARRAYS | {"equinox", "optax", "matplotlib", "sklearn"},
     "__init__": set(),
+    "bench": ARRAYS | {"equinox", "optax"},
     "sklearn": ARRAYS | {"equinox", "sklearn"},  # scikit-learn itself only when it asks for its own classes
     "report": {"jax", "jaxtyping", "numpy", "scipy", "matplotlib", "av"},
     "view": ARRAYS | {"equinox", "starlette", "uvicorn"},

@@ -8,6 +8,7 @@ from cyclopts import CycloptsError, UnusedCliTokensError
 
 from svae.cli import (
     asking,
+    benching,
     checking,
     comparing,
     experiments,
@@ -22,8 +23,8 @@ from svae.cli import (
 from svae.cli._app import app, command
 from svae.cli._errors import USAGE, exit_code, tell, tell_warning
 
-__all__ = ["app", "asking", "checking", "comparing", "experiments", "exporting", "fitting", "looking", "main"]
-__all__ += ["judging", "predicting", "reporting", "sweeping"]
+__all__ = ["app", "asking", "benching", "checking", "comparing", "experiments", "exporting", "fitting", "looking"]
+__all__ += ["judging", "main", "predicting", "reporting", "sweeping"]
 INTERRUPTED, TERMINATED = 130, 143  # 128 + SIGINT, SIGTERM
 
 

@@ -25,13 +25,17 @@ def use_compilation_cache() -> None:
 
 
 def use_few_heaps() -> None:
-    """glibc gives every thread a heap of its own, and those of a compiler stay behind: 330 MiB of a fit's peak."""
+    """glibc gives every thread a heap of its own, and those of a compiler stay behind: 330 MiB of a fit's peak.
+
+    And it gives a large block back to the system as soon as it is free: fresh pages were half the time of the networks.
+    """
     import contextlib
     import ctypes
 
     if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
         with contextlib.suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).mallopt(-8, 2)  # M_ARENA_MAX
+            for parameter, value in ((-8, 2), (-4, 0), (-1, 2**31 - 1)):  # M_ARENA_MAX, M_MMAP_MAX, M_TRIM_THRESHOLD
+                ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def examine(version: str) -> dict[str, Any]:

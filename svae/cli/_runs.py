@@ -62,11 +62,11 @@ def random_key(seed: int) -> Any:
     return jax.random.key(seed)
 
 
-def names_of(path: Path) -> dict[int, str]:
-    """The names that people have given to the states of a run."""
+def labels_of(path: Path) -> Any:
+    """The names and merges that people have given to the states of a run; None for a model without a run."""
     from svae.runs import Run, is_run
 
-    return Run(path).names if is_run(path) else {}
+    return Run(path).labels() if is_run(path) else None
 
 
 def stem(data: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from svae.cli import _netcdf
 from svae.cli._app import Json, verb
 from svae.cli._print import report, report_rows
-from svae.cli._runs import frame_rate, names_of, open_data, open_model, random_key, stem
+from svae.cli._runs import frame_rate, labels_of, open_data, open_model, random_key, stem
 
 
 @verb
@@ -32,7 +32,7 @@ def apply(
 
     recordings = open_data(run, data, fps, dataset)
     out = out or run / "applied" / stem(data)
-    names = apply(open_model(run), recordings, out, names_of(run))
+    names = apply(open_model(run), recordings, out, labels_of(run))
     report(
         {"folder": str(out), "recordings": list(names), "count": len(names), "frames": recordings.frames}, data, json
     )

@@ -31,7 +31,7 @@ def export(
         out.mkdir(parents=True, exist_ok=True)
         for name, safe in zip(source.recordings(), safe_names(source.recordings()), strict=True):
             files.append(write(source, name, out / safe))
-        files.append(_copy(source.path / "bouts.csv", out / "bouts.csv"))
+        files.append(_bouts(source, out / "bouts.csv"))
     except OSError as error:
         raise RunError(f"{out} could not be written: {error.strerror or error}") from None
     report({"folder": str(out), "files": [str(file) for file in files], "count": len(files)}, str(run), json)
@@ -46,7 +46,7 @@ def columns(run: Any, name: str) -> dict[str, Any]:
     return {
         "time_s": found.time,
         "state": found.state,
-        "state_name": np.array([names.get(int(k), f"state {k}") for k in found.state]),
+        "state_name": np.array([_name(k, names) for k in found.state]),
         **{f"probability_{k}": found.probability[:, k] for k in range(K)},
         **{f"latent_{d}": found.mean[:, d] for d in range(D)},
         **{f"latent_sd_{d}": found.sd[:, d] for d in range(D)},
@@ -54,22 +54,33 @@ def columns(run: Any, name: str) -> dict[str, Any]:
     }
 
 
-def _copy(source, target):
-    from svae._sealed import write_atomically
-
-    write_atomically(target, source.read_bytes())
-    return target
-
-
 def _csv(run, name, stem) -> Path:
+    table = columns(run, name)
+    rows = zip(*(column.tolist() for column in table.values()), strict=True)
+    return _table(stem.with_name(f"{stem.name}.csv"), table, rows)
+
+
+def _bouts(run, file) -> Path:
+    """bouts.csv with a last column for the names."""
+    names = run.names
+    rows = (
+        (b.recording, b.state, f"{b.start_s:.6f}", f"{b.stop_s:.6f}", f"{b.probability:.4f}", _name(b.state, names))
+        for b in run.bouts()
+    )
+    return _table(file, ("recording", "state", "start_s", "stop_s", "probability", "state_name"), rows)
+
+
+def _name(state, names) -> str:
+    return names.get(int(state), f"state {state}")
+
+
+def _table(file, head, rows) -> Path:
     from svae._sealed import write_atomically
 
-    table = columns(run, name)
     text = io.StringIO(newline="")
-    rows = csv.writer(text)
-    rows.writerow(table)
-    rows.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
-    file = stem.with_name(f"{stem.name}.csv")
+    written = csv.writer(text)
+    written.writerow(head)
+    written.writerows(rows)
     write_atomically(file, text.getvalue().encode())
     return file
 
@@ -86,7 +97,25 @@ def _parquet(run, name, stem) -> Path:
 
 
 def _netcdf(run, name, stem) -> Path:
-    return _copy(run.path / "posterior" / f"{stem.name}.nc", stem.with_name(f"{stem.name}.nc"))
+    """The file of the run with states as people count them, and their names as CF has flags."""
+    from svae._sealed import replace_by
+
+    file = stem.with_name(f"{stem.name}.nc")
+    replace_by(file, lambda temporary: _counted(temporary, run, name))
+    return file
+
+
+def _counted(file, run, name):
+    import numpy as np
+    from scipy.io import netcdf_file
+
+    found, names = run.posterior(name), run.names
+    file.write_bytes(run.answers(name).read_bytes())
+    with netcdf_file(str(file), "a") as target:
+        state = target.variables["state"]
+        state[:], target.variables["state_probability"][:] = found.state, found.probability
+        state.flag_values = np.arange(found.probability.shape[1], dtype=np.int32)
+        state.flag_meanings = " ".join("_".join(_name(int(k), names).split()) for k in state.flag_values).encode()
 
 
 def _nwb(run, name, stem) -> Path:

@@ -1,4 +1,7 @@
-"""Likelihoods of one frame, entry by entry, given the network's location (*event) and features of the latent."""
+"""Likelihoods of one frame, entry by entry, given the network's location and features of the latent.
+
+`log_prob` takes frame and location as vectors (P,), the other methods a location of any shape.
+"""
 
 import math
 
@@ -47,8 +50,8 @@ class GaussianNoise(eqx.Module):
 
     scale: Scale
 
-    def log_prob(self, y: Float[Array, "*event"], location: Float[Array, "*event"], features: Array) -> Array:
-        log_sd = self.scale(features)
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
+        log_sd = jnp.reshape(self.scale(features), -1)
         return -0.5 * jnp.square((y - location) * jnp.exp(-log_sd)) - log_sd - 0.5 * math.log(2 * math.pi)
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:
@@ -70,8 +73,8 @@ class StudentT(eqx.Module):
         """ν > 1, so that the mean exists."""
         return 1 + jax.nn.softplus(self.raw_dof)
 
-    def log_prob(self, y: Float[Array, "*event"], location: Float[Array, "*event"], features: Array) -> Array:
-        log_sd, nu = self.scale(features), self.dof
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
+        log_sd, nu = jnp.reshape(self.scale(features), -1), self.dof
         z = (y - location) * jnp.exp(-log_sd)
         constant = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * jnp.log(math.pi * nu)
         return constant - log_sd - 0.5 * (nu + 1) * jnp.log1p(z * z / nu)
@@ -87,7 +90,7 @@ class StudentT(eqx.Module):
 class Bernoulli(eqx.Module):
     """y ~ Bernoulli(σ(location)); y between 0 and 1 is read as a fraction."""
 
-    def log_prob(self, y: Float[Array, "*event"], location: Float[Array, "*event"], features: Array) -> Array:
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
         return -y * jax.nn.softplus(-location) - (1 - y) * jax.nn.softplus(location)
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:
@@ -100,7 +103,7 @@ class Bernoulli(eqx.Module):
 class Poisson(eqx.Module):
     """y ~ Poisson(softplus(location)): unlike exp, the link neither overflows nor bends a linear map at high rates."""
 
-    def log_prob(self, y: Float[Array, "*event"], location: Float[Array, "*event"], features: Array) -> Array:
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
         return y * log_softplus(location) - jax.nn.softplus(location) - lgamma(y + 1)
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:

@@ -23,7 +23,7 @@ class Embed(eqx.Module):
     b: Float[Array, " P"]
 
     def __call__(self, x: Float[Array, " D"]) -> Float[Array, " P"]:
-        return self.W @ x + self.b
+        return x @ self.W.T + self.b
 
     def replace(self, W: Float[Array, "P D"], b: Float[Array, " P"]) -> "Embed":
         """The embedding W x + b."""
@@ -37,7 +37,7 @@ class Project(eqx.Module):
     b: Float[Array, " P"]
 
     def __call__(self, y: Float[Array, " P"], observed: Bool[Array, " P"]) -> Float[Array, " D"]:
-        return self.V @ jnp.where(observed, y - self.b, 0)
+        return jnp.where(observed, y - self.b, 0) @ self.V.T
 
     def replace(self, W: Float[Array, "P D"], b: Float[Array, " P"]) -> "Project":
         """The least-squares inverse of W x + b: V = W⁺, which is W' for a partial isometry."""

@@ -22,7 +22,7 @@ from svae.nets.likelihoods import (
     StudentT,
 )
 from svae.nets.linear import Embed, partial_isometry
-from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, choose, dense, mlp
+from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, apply_dense, choose, dense, mlp
 
 START_SD = 0.3  # leaves a tenth of the variance of standardised data to noise: latents are worth using from the start
 Noisy = TypeVar("Noisy", bound=eqx.Module)  # an Observation, or a posterior over its weights
@@ -59,13 +59,16 @@ class Observation(eqx.Module):
         return jnp.zeros(())
 
     def _location(self, x: Float[Array, " D"], features: Float[Array, "..."]) -> Float[Array, "*event"]:
+        if self.linear is not None and isinstance(self.head, DenseHead):
+            return self.head.beside(self.linear, x, features)
         linear = 0.0 if self.linear is None else self.linear(x).reshape(self.event_shape)
         return linear + (0.0 if self.head is None else self.head(features))
 
     def _frame_log_prob(self, x: Float[Array, " D"], y: Float[Array, "*event"]) -> Float[Array, ""]:
-        features = self.trunk(x)
+        features, y = self.trunk(x), y.reshape(-1)  # one long axis: loops over the rows of an image are slow
         observed = ~jnp.isnan(y)
-        entries = self.likelihood.log_prob(jnp.where(observed, y, 0), self._location(x, features), features)
+        location = self._location(x, features).reshape(-1)
+        entries = self.likelihood.log_prob(jnp.where(observed, y, 0), location, features)
         return jnp.sum(jnp.where(observed, entries, 0))
 
     def _frame_simulate(self, x: Float[Array, " D"], key: PRNGKeyArray) -> Float[Array, "*event"]:
@@ -80,7 +83,12 @@ class DenseHead(eqx.Module):
     event_shape: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, features: Float[Array, " F"]) -> Float[Array, "*event"]:
-        return self.layer(features).reshape(self.event_shape)
+        return apply_dense(self.layer, features).reshape(self.event_shape)
+
+    def beside(self, linear: Embed, x: Float[Array, " D"], features: Float[Array, " F"]) -> Float[Array, "*event"]:
+        """linear(x) + head(features) by one product: the frame is what costs, and it is made once."""
+        weight = jnp.concatenate([self.layer.weight, linear.W], -1)
+        return (jnp.concatenate([features, x]) @ weight.T + (self.layer.bias + linear.b)).reshape(self.event_shape)
 
 
 def dense_head(size: int, event_shape: tuple[int, ...], *, scale: float, key: PRNGKeyArray) -> DenseHead:

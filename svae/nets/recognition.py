@@ -20,7 +20,7 @@ from svae.expfam import Gaussian
 from svae.nets.images import conv_trunk
 from svae.nets.linear import Project, partial_isometry
 from svae.nets.temporal import recurrent_trunk, temporal_trunk
-from svae.nets.trunks import ACTIVATIONS, UNIT, affine_trunk, choose, dense, mlp_trunk
+from svae.nets.trunks import ACTIVATIONS, UNIT, affine_trunk, apply_dense, choose, dense, mlp_trunk
 
 FLOOR = 1e-4  # J ≥ FLOOR: even a frame the network makes nothing of keeps its guess
 LIMIT = 1e4  # entries of the factor of J saturate here, J ≲ 1e8: beyond it float32 messages lose the prior
@@ -69,12 +69,14 @@ class PotentialHead(eqx.Module):
 
     def mean(self, features: Float[Array, " F"]) -> Float[Array, " D"] | float:
         """What the features add to the guess; 0 in an affine network."""
-        return 0.0 if self.guess is None else self.guess(features)
+        return 0.0 if self.guess is None else apply_dense(self.guess, features)
 
     def precision(self, features: Float[Array, " F"]) -> Float[Array, "D D"]:
         """J (D, D), symmetric positive definite."""
-        L = factor(self.factor(features), self.latent_dim)
-        return jnp.matmul(L, L.T, precision="highest") + FLOOR * jnp.eye(self.latent_dim, dtype=L.dtype)
+        L = factor(apply_dense(self.factor, features), self.latent_dim)
+        diagonal = self.factor.out_features == self.latent_dim
+        square = L * L if diagonal else jnp.matmul(L, L.T, precision="highest")
+        return square + FLOOR * jnp.eye(self.latent_dim, dtype=L.dtype)
 
 
 class Recognition(eqx.Module):
@@ -99,7 +101,7 @@ class Recognition(eqx.Module):
     ) -> Gaussian:
         """The potential of one frame, zero if nothing of it is observed."""
         mu, J = self.guess(y, observed, features), self.head.precision(features)
-        h = jnp.matmul(J, mu, precision="highest")
+        h = jnp.sum(J * mu[None], -1)
         seen = jnp.any(observed)
         return Gaussian(jnp.where(seen, J, 0), jnp.where(seen, h, 0))
 

@@ -29,6 +29,11 @@ def dense(inputs: int, outputs: int, *, scale: float, key: PRNGKeyArray) -> eqx.
     return jax.tree.map(lambda w: scale * w, eqx.nn.Linear(inputs, outputs, key=key))
 
 
+def apply_dense(layer: eqx.nn.Linear, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+    """x W' + b with the vector first: frames under vmap are then rows of one product, and nothing is transposed."""
+    return x @ layer.weight.T + layer.bias
+
+
 class MLP(eqx.Module):
     """One vector (P,) to features (size,): x ← activation(W x + b), once per width."""
 
@@ -39,7 +44,7 @@ class MLP(eqx.Module):
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, " size"]:
         x = x.reshape(-1)
         for layer in self.layers:
-            x = self.activation(layer(x))
+            x = self.activation(apply_dense(layer, x))
         return x
 
 

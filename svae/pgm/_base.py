@@ -80,7 +80,7 @@ class AbstractPGM(eqx.Module):
 
 def expected_potential(potentials: Gaussian, q: GaussianSmoothed) -> Float[Array, " T"]:
     """E_q psi_t(x_t) = h'm - (m'J m + tr J P) / 2."""
-    second = jnp.sum(mm(potentials.J, mm(q.sqrt, mT(q.sqrt))) * jnp.eye(q.mean.shape[-1])[None], (-2, -1))
+    second = jnp.sum(mm(potentials.J, q.sqrt) * q.sqrt, (-2, -1))
     Jm = mm(potentials.J, q.mean[..., None])[..., 0]
     return jnp.sum(q.mean * (potentials.h - Jm / 2), -1) - second / 2
 

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from svae import messages
-from svae._linalg import cholesky_and_inverse, inv_tril, logdet_tril, mm, mT, mv
+from svae._linalg import inv_tril, logdet_tril, mm, mT, mv
 from svae.expfam import ConditionalMoments, Gaussian
-from svae.messages import GaussianChain, GaussianSmoothed
+from svae.messages import GaussianChain, GaussianSmoothed, mixture
 
 
 class Expected(NamedTuple):
@@ -57,39 +58,48 @@ class Residuals(NamedTuple):
 
 def residuals(moments: ConditionalMoments) -> Residuals:
     R = inv_tril(moments.L)  # R'R = precision of each state
-    centre = jnp.mean(moments.M, 0)
+    # The centre is a constant: what is formed about it does not depend on it, so neither do derivatives.
+    centre = lax.stop_gradient(jnp.mean(moments.M, 0))
     RD = mm(R, moments.M - centre[None])
     return Residuals(centre, mm(mT(R), R), mm(mT(R), RD), mm(mT(RD), RD) + moments.E)
-
-
-def _average(weights: Float[Array, "T K"], table: Float[Array, "K ..."]) -> Float[Array, "T ..."]:
-    flat = mm(weights, table.reshape(len(table), -1))
-    return flat.reshape(len(weights), *table.shape[1:])
 
 
 def mix(moments: ConditionalMoments, weights: Float[Array, "T K"]) -> Expected:
     """Mean field mixture over K conditionals: precisions add; E keeps their spread about the mixture's own M."""
     about = residuals(moments)
-    C, C_inv = jax.vmap(cholesky_and_inverse)(_average(weights, about.P))
-    half = mm(C_inv, _average(weights, about.PD))
-    E = _average(weights, about.DPD) - mm(mT(half), half)
-    constant = mv(weights, moments.logdet) / 2 + logdet_tril(C)
-    return Expected(about.centre[None] + mm(mT(C_inv), half), mT(C_inv), E, constant)
+    K, D, _ = about.P.shape
+    table = jnp.concatenate([a.reshape(K, -1) for a in (about.P, about.PD, about.DPD)], -1)
+    blend = jax.vmap(lambda row: mixture.blend(row, D))(mm(weights, table))
+    constant = mv(weights, moments.logdet) / 2 + blend.log_size
+    return Expected(about.centre[None] + blend.M, blend.sqrt, blend.E, constant)
+
+
+def _form(about: Residuals) -> Float[Array, "K N N"]:
+    """The quadratic form of every conditional in (r, u)."""
+    return jnp.block([[about.P, -about.PD], [-mT(about.PD), about.DPD]])
+
+
+def _log_prob(quadratic: Float[Array, "T K"], moments: ConditionalMoments) -> Float[Array, "T K"]:
+    """Log densities, less their maximum: q(z) and its KL do not see a constant, digits do."""
+    log_prob = -(quadratic + moments.logdet[None] + moments.L.shape[-1] * jnp.log(2 * jnp.pi)) / 2
+    return log_prob - jnp.max(log_prob, -1, keepdims=True)
 
 
 def log_prob_by_state(moments: ConditionalMoments, joint: Joint) -> Float[Array, "T K"]:
-    """E_q(x)q(theta) log p(x_t | u_t, z_t = k), less its maximum: q(z) and its KL do not see a constant, digits do."""
+    """E_q(x)q(theta) log p(x_t | u_t, z_t = k), less its maximum."""
     about = residuals(moments)
-    T, D = joint.mean_x.shape
     u = jnp.concatenate([joint.root_u, joint.mean_u[..., None]], -1)
     x = jnp.concatenate([joint.root_x, joint.mean_x[..., None]], -1)
     r = x - jnp.einsum("du,tun->tdn", about.centre, u, precision="highest")
     v = jnp.concatenate([r, u], -2)
-    S = mm(v, mT(v))
-    form = jnp.block([[about.P, -about.PD], [-mT(about.PD), about.DPD]])
-    quadratic = mm(S.reshape(T, form[0].size), form.reshape(len(form), -1).T)
-    log_prob = -(quadratic + moments.logdet[None] + D * jnp.log(2 * jnp.pi)) / 2
-    return log_prob - jnp.max(log_prob, -1, keepdims=True)
+    S, form = mm(v, mT(v)), _form(about)
+    return _log_prob(mm(S.reshape(len(S), form[0].size), form.reshape(len(form), -1).T), moments)
+
+
+def log_prob_of_steps(moments: ConditionalMoments, q: GaussianSmoothed) -> Float[Array, "steps K"]:
+    """`log_prob_by_state` of every x_t given u = (x_t-1, 1)."""
+    about = residuals(moments)
+    return _log_prob(mixture.quadratic(_form(about), about.centre, *_steps(q)), moments)
 
 
 def expected_penalty(expected: Expected, joint: Joint) -> Float[Array, " T"]:
@@ -145,8 +155,25 @@ def joint_with_previous(q: GaussianSmoothed) -> Joint:
     return Joint(q.mean[1:], mean_u, root_x, jnp.concatenate([root_u, zeros], -2))
 
 
-def chain_kl(q: GaussianSmoothed, first: Expected, dynamics: Expected, mask: Bool[Array, " T"]) -> Float[Array, " T"]:
-    """E log q(x) - E log p(x | z, theta), step by step (padding is cut by the caller)."""
+def chain_kl(q: GaussianSmoothed, first: Expected, penalty: Float[Array, " N"], mask: Bool[Array, " T"]):
+    """E log q(x) - E log p(x | z, theta), step by step (padding is cut by the caller); `penalty` is of steps 2 to T."""
     start = expected_penalty(first, joint_with_one(jax.tree.map(lambda a: a[:1], q)))
-    later = jnp.where(mask[1:], expected_penalty(dynamics, joint_with_previous(q)), 0)
-    return q.kl + jnp.concatenate([start, later])
+    return q.kl + jnp.concatenate([start, jnp.where(mask[1:], penalty, 0)])
+
+
+def steps_penalty(dynamics: Expected, q: GaussianSmoothed) -> Float[Array, " N"]:
+    """`expected_penalty` of every step, each with a conditional of its own."""
+    return expected_penalty(dynamics, joint_with_previous(q))
+
+
+def shared_penalty(moments: ConditionalMoments, q: GaussianSmoothed) -> Float[Array, " N"]:
+    """The same of one conditional for all steps."""
+    D, U = moments.M.shape
+    form = jnp.zeros((1, D + U, D + U), moments.E.dtype).at[0, D:, D:].set(moments.E)
+    quadratic = mixture.quadratic(form, jnp.zeros_like(moments.M), *_steps(q))
+    return quadratic[:, 0] / 2 + (moments.logdet - 2 * logdet_tril(moments.L)) / 2
+
+
+def _steps(q: GaussianSmoothed) -> tuple[Array, ...]:
+    """x_t+1 and x_t of a chain, as `mixture.quadratic` takes them."""
+    return q.mean[1:], q.mean[:-1], q.sqrt[1:], q.gain, q.back_sqrt

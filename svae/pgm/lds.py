@@ -18,7 +18,7 @@ from svae.pgm._base import (
     ones,
     previous,
 )
-from svae.pgm._conditional import chain, chain_kl, expect
+from svae.pgm._conditional import chain, chain_kl, expect, shared_penalty
 from svae.pgm._priors import first_frames, fit_mniw, fit_niw, mniw_prior, niw_prior, one_state_only, regressions
 
 
@@ -34,7 +34,7 @@ class LDS(AbstractPGM):
         T, dtype = len(mask), potentials.h.dtype
         first, dynamics = expect(moments.first, 1), expect(moments.dynamics, T - 1)
         x = messages.gaussian.smooth(chain(first, dynamics, potentials, mask))
-        kl = chain_kl(x, first, dynamics, mask)
+        kl = chain_kl(x, first, shared_penalty(moments.dynamics, x), mask)
         return make_posterior(x, one_state(mask, dtype), jnp.ones((T, 1), dtype), kl, potentials, mask, jnp.zeros(()))
 
     def simulate(self, theta, length, *, key, start=None) -> Latents:

@@ -21,7 +21,15 @@ from svae.pgm._base import (
     previous,
     select,
 )
-from svae.pgm._conditional import chain, chain_kl, joint_with_one, joint_with_previous, log_prob_by_state, mix
+from svae.pgm._conditional import (
+    chain,
+    chain_kl,
+    joint_with_one,
+    log_prob_by_state,
+    log_prob_of_steps,
+    mix,
+    steps_penalty,
+)
 from svae.pgm._markov import as_seen, simulate_states, state_chain
 from svae.pgm._mean_field import implicit
 from svae.pgm._priors import (
@@ -54,7 +62,7 @@ class SLDS(AbstractPGM):
         zero = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
         found = self.solve(_sweep, zero if start is None else start, (moments, potentials, mask))
         z_chain, z, first, dynamics, x = _factors(found.value, moments, potentials, mask)
-        kl = z.kl + chain_kl(x, first, dynamics, mask)
+        kl = z.kl + chain_kl(x, first, steps_penalty(dynamics, x), mask)
         return make_posterior(x, z_chain, z.states, kl, potentials, mask, found.residual)
 
     def simulate(self, theta, length, *, key, start=None) -> Latents:
@@ -104,7 +112,7 @@ def _sweep(node, args):
     moments, potentials, mask = args
     x = _factors(node, moments, potentials, mask)[-1]
     first = log_prob_by_state(moments.first, joint_with_one(jax.tree.map(lambda a: a[:1], x)))
-    later = log_prob_by_state(moments.dynamics, joint_with_previous(x))
+    later = log_prob_of_steps(moments.dynamics, x)
     return jnp.where(mask[:, None], jnp.concatenate([first, later]), 0)
 
 

@@ -16,7 +16,7 @@ from svae.cli._examples import EXAMPLES
 from svae.runs import Run
 from tests.cli.processes import command, environment, svae
 
-LONG = ("demo", "paper")
+LONG = ("bench", "demo", "paper")
 # The example's model, small: it is fitted for a few steps only.
 SMALL = ["--steps", "6", "--set", "warmup_steps=0", "--set", "network=affine"]
 

@@ -1,6 +1,8 @@
 """The compiled kernels against the dense matrix, the enumeration, differences, and pure JAX."""
 
+import functools
 import operator
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,7 @@ if not kernels.status().serve:
     pytest.skip(kernels.status().reason, allow_module_level=True)
 
 from svae.messages import gaussian_kernels, hmm_kernels
+from tests.messages import every_kernel
 
 ROOT = Path(__file__).parents[2]
 CLOSE = {"atol": 1e-10, "rtol": 1e-10}
@@ -234,12 +237,52 @@ def test_hostile_likelihoods_in_float32(K, scale):
     np.testing.assert_allclose(q.log_z.sum(), exact.log_z.sum(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("K, T, B", [(30, 40, 18), (1, 3, 9), (33, 70, 17)])
+def test_hidden_chains_in_lanes_are_each_alone(x64, K, T, B):
+    """Sequences of different lengths, some of whose products underflow, values and gradients."""
+    rng = np.random.default_rng(K)
+    node, log_trans = 3 * rng.normal(size=(B, T, K)), np.log(rng.dirichlet(np.ones(K), size=K))
+    node[3] *= 1000
+    node[5, :, : K // 2] = -np.inf
+    mask = jnp.asarray(np.arange(T) < rng.integers(1, T + 1, size=(B, 1)))
+
+    def pulled(init, trans, node, mask):
+        q, pull = jax.vjp(lambda *p: hmm_kernels.smooth(HMMChain(*p, mask)), init, trans, node)
+        return q, pull(jax.tree.map(jnp.cos, q))
+
+    shared = jnp.zeros(K), jnp.asarray(log_trans)
+    together = jax.jit(jax.vmap(pulled, (None, None, 0, 0)))(*shared, jnp.asarray(node), mask)
+    alone = jax.jit(pulled)
+    for i in (0, 3, 5, B - 1):
+        one = jax.tree.map(operator.itemgetter(i), together)
+        want = alone(*shared, jnp.asarray(node[i]), mask[i])
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-11, rtol=1e-11), one, want)
+
+
 # --- which form serves --------------------------------------------------------------------------------------------
 
 
 def test_kernels_serve_on_the_cpu():
     assert messages.gaussian is gaussian_kernels and messages.hmm is hmm_kernels
     assert "kernels" in messages.cpu_kernels()
+
+
+@pytest.mark.parametrize("name", ["avx2", "baseline"])
+def test_every_instruction_set_gives_the_same(tmp_path, name):
+    """Values and gradients, alone and in lanes, in a process that may use fewer instructions."""
+    script, saved = ROOT / "tests" / "messages" / "every_kernel.py", tmp_path / "found.npz"
+    environment = os.environ | {"SVAE_KERNELS": name, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, script, saved], check=True, env=environment)
+    with np.load(saved) as found:
+        got = [found[key] for key in found.files]
+    for a, b in zip(got, _every_kernel(), strict=True):
+        tolerance = 3e-4 if a.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(a, b, atol=tolerance, rtol=tolerance)
+
+
+@functools.cache
+def _every_kernel():
+    return every_kernel.everything()
 
 
 @pytest.mark.parametrize("library", [None, b"no library"])

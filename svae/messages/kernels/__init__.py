@@ -22,6 +22,10 @@ _TARGETS = (
     "svae_hmm_smooth_vjp",
     "svae_hmm_backtrack",
     "svae_hmm_viterbi",
+    "svae_mixture_blend",
+    "svae_mixture_blend_vjp",
+    "svae_mixture_moments",
+    "svae_mixture_moments_vjp",
 )
 
 

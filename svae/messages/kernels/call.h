@@ -45,12 +45,14 @@ enum Operation {
 template <class S>
 using Kernel = void (*)(const Call<S>&, int64_t first);
 
-// `lanes` runs sequences first .. first + width - 1 of a call (null where states, not sequences, fill the lanes); `one`
-// runs one sequence.
+// `lanes` runs sequences first .. first + width - 1 of a call (null where there is no such form) and costs as much as
+// about `alone` of them one by one; it serves every call, or those that `serves` says. `one` runs one sequence.
 template <class S>
 struct Kernels {
   int width;
   Kernel<S> lanes, one;
+  int alone = 4;
+  bool (*serves)(const Call<S>&) = nullptr;
 };
 
 // One kernel in both precisions, for every operation, as built for one instruction set.

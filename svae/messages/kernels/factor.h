@@ -50,10 +50,19 @@ inline void alone(int D, More... more) {
       sized<Many, S, W>(D, more...);                                       \
   }
 SVAE_FACTOR(triangularize, Triangularize)
-SVAE_FACTOR(carry_rows, CarryRows)
+SVAE_FACTOR(condition, Condition)
 SVAE_FACTOR(lower_root, LowerRoot)
 SVAE_FACTOR(invert, Invert)
 SVAE_FACTOR(reverse_cholesky, ReverseCholesky)
 #undef SVAE_FACTOR
+
+template <class S, int W>
+inline void solve(int D, Lanes<S, W>* X, const Lanes<S, W>* B, const Lanes<S, W>* L, const Lanes<S, W>* scale) {
+  sized<Solve, S, W>(D, X, B, L, scale);
+}
+template <class S, int W>
+inline void solve_lower(int D, Lanes<S, W>* X, const Lanes<S, W>* B, const Lanes<S, W>* L, const Lanes<S, W>* scale) {
+  sized<SolveLower, S, W>(D, X, B, L, scale);
+}
 
 }  // namespace svae::SVAE_VARIANT

@@ -1,17 +1,14 @@
 // The door to XLA: batches of operands with broadcast axes in, groups of lanes out over XLA's threads.
-#include <atomic>
-#include <condition_variable>
 #include <cstdlib>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "call.h"
-#include "xla/ffi/api/ffi.h"
-
-namespace ffi = xla::ffi;
+#include "mixture_call.h"
+#include "tasks.h"
 
 namespace svae {
 
@@ -19,6 +16,7 @@ namespace svae {
   namespace V {                   \
   extern Entry gaussian(Operation); \
   extern Entry hmm(Operation);    \
+  extern Entry mixture(Operation); \
   }
 SVAE_DECLARE(baseline)
 #ifdef SVAE_X86
@@ -28,10 +26,10 @@ SVAE_DECLARE(avx512)
 
 struct Build {
   const char* name;
-  Chooser gaussian, hmm;
+  Chooser gaussian, hmm, mixture;
 };
 #define SVAE_BUILD(V) \
-  Build { #V, V::gaussian, V::hmm }
+  Build { #V, V::gaussian, V::hmm, V::mixture }
 
 // The build for the widest instructions that this processor has, or for fewer where SVAE_KERNELS names them.
 static Build choose() {
@@ -54,36 +52,6 @@ static const Build& build() {
 
 static Kernels<float> precision(const Entry& entry, float) { return entry.f32; }
 static Kernels<double> precision(const Entry& entry, double) { return entry.f64; }
-
-// Tasks 0 .. n - 1 over the caller and the threads of the pool. The caller takes tasks too and waits only for those
-// already begun, so it makes progress even when every thread of the pool waits in a call of its own.
-class Tasks : public std::enable_shared_from_this<Tasks> {
-  const int64_t n_;
-  const std::function<void(int64_t)> f_;
-  std::atomic<int64_t> next_{0};
-  int64_t done_ = 0;
-  std::mutex mutex_;
-  std::condition_variable finished_;
-
-  void work() {
-    int64_t mine = 0;
-    for (int64_t i; (i = next_.fetch_add(1)) < n_; mine++) f_(i);
-    if (!mine) return;
-    std::lock_guard<std::mutex> lock(mutex_);
-    done_ += mine;
-    if (done_ == n_) finished_.notify_all();
-  }
-
- public:
-  Tasks(int64_t n, std::function<void(int64_t)> f) : n_(n), f_(std::move(f)) {}
-  void run(ffi::ThreadPool& pool) {
-    const int64_t helpers = std::min(n_, pool.num_threads()) - 1;
-    for (int64_t i = 0; i < helpers; i++) pool.Schedule([self = shared_from_this()] { self->work(); });
-    work();
-    std::unique_lock<std::mutex> lock(mutex_);
-    finished_.wait(lock, [this] { return done_ == n_; });
-  }
-};
 
 struct Signature {
   Operation operation;
@@ -112,6 +80,16 @@ static std::vector<int64_t> offsets(ffi::Span<const int64_t> dims, int rank, ffi
   return result;
 }
 
+// Asks for huge pages under a large output: its first writing is then few faults, and its lanes' streams few pages.
+static void advise(void* data, size_t bytes) {
+#ifdef __linux__
+  constexpr uintptr_t huge = uintptr_t(2) << 20;
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + huge - 1) / huge * huge;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / huge * huge;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
+}
+
 template <class S>
 static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::RemainingArgs& args,
                       ffi::RemainingRets& rets, int64_t T, int64_t D) {
@@ -133,11 +111,15 @@ static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::Re
   for (size_t i = 0; i < rets.size(); i++) {
     auto x = rets.get<ffi::AnyBuffer>(i).value();
     out[i] = {static_cast<S*>(x->untyped_data()), static_cast<int64_t>(x->element_count()) / batch};
+    advise(x->untyped_data(), x->size_bytes());
   }
   const Call<S> call{T, D, batch, in.data(), out.data()};
-  const auto kernels = precision((signature.operation < kHmmFilter ? build().gaussian : build().hmm)(signature.operation), S());
-  // A group of lanes costs about as much as four sequences one by one. Which form runs never depends on the threads.
-  const bool single = !kernels.lanes || (batch <= 4 && batch < kernels.width);
+  const Operation operation = signature.operation;
+  const auto entry = operation < kHmmFilter ? build().gaussian : operation < kBlend ? build().hmm : build().mixture;
+  const auto kernels = precision(entry(operation), S());
+  // Which form runs never depends on the number of threads.
+  const bool single = !kernels.lanes || (batch <= kernels.alone && batch < kernels.width) ||
+                      (kernels.serves && !kernels.serves(call));
   const int64_t width = single ? 1 : kernels.width;
   const auto kernel = single ? kernels.one : kernels.lanes;
   auto tasks = std::make_shared<Tasks>((batch + width - 1) / width, [&](int64_t i) { kernel(call, i * width); });
@@ -189,5 +171,9 @@ SVAE_HANDLER(svae_hmm_filter_vjp, svae::kHmmFilterVjp, {1, 2, 2, 1, 2, 1}, {1, 2
 SVAE_HANDLER(svae_hmm_smooth_vjp, svae::kHmmSmoothVjp, {1, 2, 2, 1, 2, 2, 2, 2, 1, 1}, {1, 2, 2})
 SVAE_HANDLER(svae_hmm_backtrack, svae::kHmmBacktrack, {1, 2, 2, 1}, {1})
 SVAE_HANDLER(svae_hmm_viterbi, svae::kHmmViterbi, {1, 2, 2, 1}, {1})
+SVAE_HANDLER(svae_mixture_blend, svae::kBlend, {1}, {2, 2, 2, 0})
+SVAE_HANDLER(svae_mixture_blend_vjp, svae::kBlendVjp, {2, 2, 2, 2, 2, 0}, {1})
+SVAE_HANDLER(svae_mixture_moments, svae::kMoments, {2, 1, 1, 2, 2, 2}, {1})
+SVAE_HANDLER(svae_mixture_moments_vjp, svae::kMomentsVjp, {2, 1, 1, 2, 2, 2, 1}, {1, 1, 2, 2, 2})
 
 extern "C" const char* svae_instruction_set() { return svae::build().name; }

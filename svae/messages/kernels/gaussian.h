@@ -43,7 +43,7 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
   // Memory that a step is done with serves again: the nearest cache holds only a few of these matrices.
   V *K = x.R_inverse, *rows = x.R, *gain = x.J, *back = arena.take(DD), *away = arena.take(DD);
   next.A = x.J;
-  next.vectors = next.AF = x.scratch;
+  next.AF = x.scratch;
   V *shift = arena.take(D), *e = arena.take(D), *mean = arena.take(D), *Je = arena.take(D),
     *memory = arena.take(T * kept);
   const ChainReader<S, W> chain(call, first);
@@ -65,11 +65,9 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
     keep[3 * D] = logdet;
     if (t + 1 == T) break;
     chain.transition(D, t, next);
-    next.predict(D, x);
-    // The reflections that make L- from [A F, Q] take [F, 0] to [gain L-, a root of the backward covariance].
-    carry_rows<S, W>(D, K, rows, x.F, next.vectors, next.h);
-    multiply<V, false, Full, false, Lower>(D, gain, K, next.inverse, S(1));
-    lower_root<S, W>(D, rows);
+    next.begin(D, x);
+    condition<S, W>(D, next.L, next.L_scale, gain, rows, K, x.F, next.AF, next.h);
+    next.finish(D);
     write_gain(gain, t * DD, DD);
     write_back(rows, t * DD, DD);
     next.arrive(x);
@@ -96,14 +94,9 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
       mean[i] = m[i] + shift[i];
     }
     multiply<V, false, Lower, true, Upper, Lower>(D, K, sqrt, sqrt, S(-0.5));
-    times(D, Je, x.J, e);
-    V kl{};
-    for (int i = 0; i < D; i++) {
-      kl += (S(0.5) * d[i] + e[i]) * u[i] - S(0.5) * e[i] * Je[i];
-      V trace = S(0.5) * x.J[i * D + i] * K[i * D + i];  // of -J P, half of it
-      for (int j = 0; j < i; j++) trace += x.J[i * D + j] * K[i * D + j];
-      kl += S(2) * trace;
-    }
+    times_transposed(D, Je, x.J, e);
+    V kl = trace<S, W>(D, x.J, K);
+    for (int i = 0; i < D; i++) kl += (S(0.5) * d[i] + e[i]) * u[i] - S(0.5) * e[i] * Je[i];
     kl += keep[3 * D];
     write_mean(mean, t * D, D);
     write_shift(shift, t * D, D);

@@ -7,6 +7,21 @@
 
 namespace svae::SVAE_VARIANT {
 
+template <class V>
+inline void pack(int D, V* p, const V* M) {
+  if constexpr (std::is_floating_point_v<V>) {
+    if (D <= kLanes<V>) return pack_one(D, p, M);
+  }
+  for (int i = 0; i < D; i++) copy(p, M + i * D, i + 1), p += i + 1;
+}
+template <class V>
+inline void unpack(int D, V* M, const V* p) {
+  if constexpr (std::is_floating_point_v<V>) {
+    if (D <= kLanes<V>) return unpack_one(D, M, p);
+  }
+  for (int i = 0; i < D; i++) copy(M + i * D, p, i + 1), p += i + 1;
+}
+
 // What the first sweep (forward in time) leaves to the second (back in time). Between them it lies packed, triangles
 // only, and what a product restores is left out: writing it out costs more than the arithmetic.
 template <class S, int W>
@@ -38,14 +53,12 @@ class Kept {
     copy(w, x.w, D);
   }
   void save(V* p) const {
-    for (V** x : triangles_)
-      for (int i = 0; i < D; i++) copy(p, *x + i * D, i + 1), p += i + 1;
+    for (V** x : triangles_) pack(D, p, *x), p += D * (D + 1) / 2;
     copy(p, A_part, D * D), p += D * D;
     for (V** x : vectors_) copy(p, *x, D), p += D;
   }
   void restore(const V* p) {
-    for (V** x : triangles_)
-      for (int i = 0; i < D; i++) copy(*x + i * D, p, i + 1), p += i + 1;
+    for (V** x : triangles_) unpack(D, *x, p), p += D * (D + 1) / 2;
     copy(A_part, p, D * D), p += D * D;
     for (V** x : vectors_) copy(*x, p, D), p += D;
     mirror(D, omega_f);
@@ -89,12 +102,13 @@ class Pull {
     copy(omega_f, k.omega_f, DD);
     multiply<V, true, Full, false, Full, Lower, true>(D, omega_f, k.whitened_A, P, S(1));
     mirror(D, omega_f);
+#pragma omp simd
     for (int i = 0; i < DD; i++) P[i] = k.A_part[i] + S(2) * P[i];
     multiply<V, false, Full, true, Upper>(D, M, P, k.F, S(1));
     multiply<V, true, Upper, false, Full>(D, P, inverse_next, M, S(1));
-    for (int i = 0; i < D; i++)
-      for (int j = 0; j < D; j++) P[i * D + j] += mbar[i] * k.mean[j];
+    rank_one(D, P, mbar, k.mean);
     dA(P, t * DD, DD, true);
+#pragma omp simd
     for (int i = 0; i < DD; i++) omega[i] += k.omega_Q[i];
     chain.Q(A, t * DD, DD, true);
     through_root(inverse_next, A);
@@ -147,11 +161,14 @@ class Pull {
       (*smoothed)(root, t * DD, DD, true);
       multiply<V, false, Lower, true, Upper, Lower>(D, M, root, root, S(-0.5));
     }
-    for (int i = 0; i < D; i++)
-      for (int j = 0; j <= i; j++) {
-        if (smoothed) P[i * D + j] += kl * (M[i * D + j] - S(0.5) * k.e[i] * k.e[j]);
-        P[i * D + j] -= S(0.5) * (r[i] * k.mean[j] + r[j] * k.mean[i] + log_z * k.mean[i] * k.mean[j]);
-      }
+    if (smoothed) {
+#pragma omp simd
+      for (int i = 0; i < DD; i++) P[i] += kl * M[i];
+      for (int i = 0; i < D; i++) x[i] = S(-0.25) * kl * k.e[i];
+      rank_two(D, P, x, k.e);
+    }
+    for (int i = 0; i < D; i++) x[i] = S(-0.5) * r[i] - S(0.25) * log_z * k.mean[i];
+    rank_two(D, P, x, k.mean);
     mirror(D, P);
     dJ(P, t * DD, DD, true);
   }
@@ -160,9 +177,9 @@ class Pull {
     multiply<V, false, Full, true, Upper>(D, M, omega_f, k.R_inverse, S(1));
     multiply<V, false, Lower, false, Full, Lower>(D, omega, k.R_inverse, M, S(1));
     times_transposed(D, x, k.L, v);
+    for (int i = 0; i < D; i++) x[i] = S(0.5) * x[i] + S(0.25) * (kl + log_z) * k.w[i];
+    rank_two(D, omega, x, k.w);
     for (int i = 0; i < D; i++) {
-      for (int j = 0; j <= i; j++)
-        omega[i * D + j] += S(0.5) * (x[i] * k.w[j] + x[j] * k.w[i] + (kl + log_z) * k.w[i] * k.w[j]);
       omega[i * D + i] += half;
       mbar[i] = v[i] + log_z * k.u[i];
     }

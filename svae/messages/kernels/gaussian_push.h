@@ -44,8 +44,8 @@ class Smoothed {
     whitened_cotangent(D, M, root, d, S(0.5));
     multiply<V, false, Full, false, Lower>(D, P, x.J, root, S(1));
     multiply<V, true, Upper, false, Full, Lower>(D, N, root, P, S(-0.5));
-    for (int i = 0; i < D; i++)
-      for (int j = 0; j <= i; j++) omega[i * D + j] += M[i * D + j] + kl * N[i * D + j];
+#pragma omp simd
+    for (int i = 0; i < DD; i++) omega[i] += M[i] + kl * N[i];  // what lies above the diagonal is mirrored
     mirror(D, omega);
   }
 
@@ -83,8 +83,7 @@ class Smoothed {
     mirror(D, total);
     // psi = back' (d_gain + epsilon shift') L-^-T + 2 H' (omega N) C'
     d_gains(d_gain, t * DD, DD);
-    for (int i = 0; i < D; i++)
-      for (int j = 0; j < D; j++) d_gain[i * D + j] += epsilon[i] * shift[j];
+    rank_one(D, d_gain, epsilon, shift);
     multiply<V, true, Upper, false, Full>(D, M, back, d_gain, S(1));
     multiply<V, false, Full, true, Upper>(D, psi, M, next.inverse, S(1));
     multiply<V, true, Upper, false, Full>(D, M, H, ON, S(2));
@@ -101,6 +100,7 @@ class Smoothed {
     V *TY = M, *PA = P;
     multiply<V, false, Full, false, Full>(D, TY, total, Y, S(1));
     multiply<V, false, Full, false, Full>(D, PA, psi, k.whitened_A, S(1));
+#pragma omp simd
     for (int i = 0; i < DD; i++) {
       const V s = TY[i] + PA[i];
       PA[i] = -S(1) * (s + TY[i]);
@@ -111,6 +111,7 @@ class Smoothed {
     multiply<V, true, Full, false, Full>(D, k.A_part, V_b, PA, S(1));
     multiply<V, true, Full, false, Full, Full, true>(D, k.A_part, psi, Y, S(1));
     multiply<V, false, Full, false, Full, Full>(D, M, total, V_b, S(1));
+#pragma omp simd
     for (int i = 0; i < DD; i++) M[i] -= psi[i];
     multiply<V, true, Full, false, Full>(D, k.omega_Q, V_b, M, S(1));
     symmetrize(D, k.omega_Q, S(0.5));

@@ -10,34 +10,72 @@ namespace svae::SVAE_VARIANT {
 
 enum ChainInput { kMean0, kSqrt0, kA, kB, kQ, kJ, kH };
 
+// The means of an update, by substitution: g = h - J m, pull = F'g, d = F pull, R w = pull, L'u = w.
+template <class S, int W>
+struct UpdateMeans {
+  using V = Lanes<S, W>;
+  template <int N, class X>
+  static __attribute__((noinline)) void run(int d, X* s) {
+    const int D = N ? N : d;
+    V x[kRoom<N>], y[kRoom<N>];
+    SVAE_ROW(i, 0) x[i] = s->h[i];
+    for (int j = 0; j < D; j++) SVAE_ROW(i, 0) x[i] -= s->J[i * D + j] * s->m[j];
+    SVAE_ROW(i, 0) s->g[i] = x[i], y[i] = V{};
+    SVAE_ROW(i, 0) SVAE_UNROLL for (int c = 0; c <= i; c++) y[c] += s->F[i * D + c] * x[i];
+    SVAE_ROW(i, 0) s->pull[i] = y[i], x[i] = V{};
+    SVAE_ROW(c, 0) SVAE_UNROLL for (int i = c; i < D; i++) x[i] += s->F[i * D + c] * y[c];
+    SVAE_ROW(i, 0) s->d[i] = x[i], s->mean[i] = s->m[i] + x[i];
+    SVAE_ROW(c, 0) {
+      y[c] *= s->R_scale[c];
+      SVAE_UNROLL for (int i = c + 1; i < D; i++) y[i] -= s->R[i * D + c] * y[c];
+    }
+    SVAE_ROW(i, 0) s->w[i] = y[i];
+    SVAE_UNROLL for (int c = D - 1; c >= 0; c--) {
+      y[c] *= s->L_scale[c];
+      SVAE_UNROLL for (int i = 0; i < c; i++) y[i] -= s->L[c * D + i] * y[c];
+    }
+    SVAE_ROW(i, 0) s->u[i] = y[i];
+  }
+};
+
 // The moments of one step as the potential meets them, and what the update leaves.
 template <class S, int W>
 struct Step {
   using V = Lanes<S, W>;
-  V *J, *h, *L, *inverse, *R, *R_inverse, *F, *m, *g, *pull, *d, *mean, *w, *u, *scratch;
+  V *J, *h, *L, *L_scale, *inverse, *R, *R_scale, *R_inverse, *F, *m, *g, *pull, *d, *mean, *w, *u, *scratch;
 
-  static int64_t size(int D) { return 7 * D * D + 8 * D; }
+  static int64_t size(int D) { return 7 * D * D + 10 * D; }
   Step(Arena<V>& a, int D)
-      : J(a.take(D * D)), h(a.take(D)), L(a.take(D * D)), inverse(a.take(D * D)), R(a.take(D * D)),
-        R_inverse(a.take(D * D)), F(a.take(D * D)), m(a.take(D)), g(a.take(D)), pull(a.take(D)), d(a.take(D)),
-        mean(a.take(D)), w(a.take(D)), u(a.take(D)), scratch(a.take(D * D)) {}
+      : J(a.take(D * D)), h(a.take(D)), L(a.take(D * D)), L_scale(a.take(D)), inverse(a.take(D * D)), R(a.take(D * D)),
+        R_scale(a.take(D)), R_inverse(a.take(D * D)), F(a.take(D * D)), m(a.take(D)), g(a.take(D)), pull(a.take(D)),
+        d(a.take(D)), mean(a.take(D)), w(a.take(D)), u(a.take(D)), scratch(a.take(D * D)) {}
 
-  // Needs J, h, L, its inverse and m.
+  // Needs J, h, L, the inverses of its diagonal and m.
   void update(int D) {
     multiply<V, false, Full, false, Lower>(D, scratch, J, L, S(1));
     multiply<V, true, Upper, false, Full, Lower>(D, R, L, scratch, S(1));
     for (int i = 0; i < D; i++) R[i * D + i] += S(1);
-    reverse_cholesky<S, W>(D, R);
-    invert<S, W>(D, R_inverse, R);
-    multiply<V, false, Lower, false, Lower, Lower>(D, F, L, R_inverse, S(1));
-    clear_upper(D, F);
-    times(D, g, J, m);
-    for (int i = 0; i < D; i++) g[i] = h[i] - g[i];
-    times_transposed(D, pull, F, g);
-    times(D, d, F, pull);
-    for (int i = 0; i < D; i++) mean[i] = m[i] + d[i];
-    times(D, w, R_inverse, pull);
-    times_transposed(D, u, inverse, w);
+    reverse_cholesky<S, W>(D, R, R_scale);
+    if constexpr (W > 1) {
+      solve_lower<S, W>(D, F, L, R, R_scale);
+      sized<UpdateMeans, S, W>(D, this);
+    } else {
+      invert<S, W>(D, R_inverse, R);
+      multiply<V, false, Lower, false, Lower, Lower>(D, F, L, R_inverse, S(1));
+      clear_upper(D, F);
+      times_transposed(D, g, J, m);  // J is symmetric
+      for (int i = 0; i < D; i++) g[i] = h[i] - g[i];
+      times_transposed(D, pull, F, g);
+      times(D, d, F, pull);
+      for (int i = 0; i < D; i++) mean[i] = m[i] + d[i];
+      times(D, w, R_inverse, pull);
+      times_transposed(D, u, inverse, w);
+    }
+  }
+
+  // What only derivatives read.
+  void invert_root(int D) {
+    if constexpr (W > 1) invert<S, W>(D, R_inverse, R);
   }
 
   V log_determinant(int D) const {
@@ -57,28 +95,43 @@ struct Step {
 template <class S, int W>
 struct Transition {
   using V = Lanes<S, W>;
-  V *A, *b, *AF, *L, *inverse, *vectors, *m;
+  V *A, *b, *AF, *L, *L_scale, *inverse, *vectors, *m;
   Reflection<V>* h;
 
-  static int64_t size(int D) { return 5 * D * D + 4 * D; }
+  static int64_t size(int D) { return 5 * D * D + 6 * D; }
   Transition(Arena<V>& a, int D)
       : A(a.take(D * D)), b(a.take(D)), AF(a.take(D * D)), L(a.take(D * D)),
-        inverse(a.take(D * D)), vectors(a.take(D * D)), m(a.take(D)),
-        h(reinterpret_cast<Reflection<V>*>(a.take(2 * D))) {}
+        L_scale(a.take(D)), inverse(a.take(D * D)), vectors(a.take(D * D)), m(a.take(D)),
+        h(reinterpret_cast<Reflection<V>*>(a.take(3 * D))) {}
 
-  void predict(int D, const Step<S, W>& from) {
+  // The mean, and the parts of the root: Q in L, lower, and A F.
+  void begin(int D, const Step<S, W>& from) {
     if (!is_lower<S, W>(D, L)) lower_root<S, W>(D, L);
     multiply<V, false, Full, false, Lower>(D, AF, A, from.F, S(1));
-    if (vectors != AF) copy(vectors, AF, D * D);
-    triangularize<S, W>(D, L, vectors, h);
-    invert<S, W>(D, inverse, L);
     times(D, m, A, from.mean);
     for (int i = 0; i < D; i++) m[i] += b[i];
+  }
+  void predict(int D, const Step<S, W>& from) {
+    begin(D, from);
+    copy(vectors, AF, D * D);
+    triangularize<S, W>(D, L, vectors, h);
+    for (int i = 0; i < D; i++) L_scale[i] = h[i].inverse;
+    finish(D);
+  }
+  // One sequence alone updates with the inverse.
+  void finish(int D) {
+    if constexpr (W == 1) invert<S, W>(D, inverse, L);
+  }
+
+  // What only derivatives read.
+  void invert_root(int D) {
+    if constexpr (W > 1) invert<S, W>(D, inverse, L);
   }
 
   // Hands the next predicted moments over.
   void arrive(Step<S, W>& to) {
     std::swap(to.L, L);
+    std::swap(to.L_scale, L_scale);
     std::swap(to.inverse, inverse);
     std::swap(to.m, m);
   }
@@ -97,6 +150,7 @@ struct ChainReader {
     mean0(x.m, 0, D);
     sqrt0(x.L, 0, D * D);
     lower_root<S, W>(D, x.L);
+    for (int i = 0; i < D; i++) x.L_scale[i] = S(1) / x.L[i * D + i];
     invert<S, W>(D, x.inverse, x.L);
   }
   void potential(int D, int64_t t, Step<S, W>& x) const {

@@ -24,6 +24,7 @@ void gaussian_filter_vjp(const Call<S>& call, int64_t first) {
   for (int64_t t = 0; t < T; t++) {
     chain.potential(D, t, x);
     x.update(D);
+    x.invert_root(D);
     k.step(x);
     d_mean(k.sigma, t * D, D);
     d_sqrt(dF, t * DD, DD);
@@ -70,6 +71,7 @@ void gaussian_smooth_vjp(const Call<S>& call, int64_t first) {
   for (int64_t t = 0; t < T; t++) {
     chain.potential(D, t, x);
     x.update(D);
+    x.invert_root(D);
     k.step(x);
     for (int i = 0; i < D; i++) k.e[i] = V{};
     if (t + 1 < T) smoothed.conditional(t, k);
@@ -79,6 +81,7 @@ void gaussian_smooth_vjp(const Call<S>& call, int64_t first) {
     } else {
       chain.transition(D, t, next);
       next.predict(D, x);
+      next.invert_root(D);
       smoothed.transition(t, x, next, k);
       next.arrive(x);
     }

@@ -1,23 +1,33 @@
 // The hidden Markov chain for one instruction set, as gaussian.cc is of the Gaussian one.
 #include "hmm_path.h"
-#include "hmm_smooth.h"
-#include "hmm_vjp.h"
+#include "hmm_smooth_lanes.h"
+#include "hmm_vjp_lanes.h"
 
 namespace svae::SVAE_VARIANT {
 
+constexpr int kSingle = SVAE_BYTES / 4, kDouble = SVAE_BYTES / 8;
+
+// One sequence after another, its states in lanes.
 #define SVAE_STATES(f) \
-  Entry { {1, nullptr, f<float, SVAE_BYTES / 4>}, { 1, nullptr, f<double, SVAE_BYTES / 8> } }
+  Entry { {1, nullptr, f<float, kSingle>}, { 1, nullptr, f<double, kDouble> } }
+// Sequences in lanes too.
+#define SVAE_BOTH(f)                                                                                      \
+  Entry {                                                                                                 \
+    {kSingle, f##_lanes<float, kSingle>, f<float, kSingle>, 8, HmmLanes<float, kSingle>::serves}, {       \
+      kDouble, f##_lanes<double, kDouble>, f<double, kDouble>, 8, HmmLanes<double, kDouble>::serves       \
+    }                                                                                                     \
+  }
 
 Entry hmm(Operation operation) {
   switch (operation) {
     case kHmmFilter:
       return SVAE_STATES(hmm_filter);
     case kHmmSmooth:
-      return SVAE_STATES(hmm_smooth);
+      return SVAE_BOTH(hmm_smooth);
     case kHmmFilterVjp:
       return SVAE_STATES(hmm_filter_vjp);
     case kHmmSmoothVjp:
-      return SVAE_STATES(hmm_smooth_vjp);
+      return SVAE_BOTH(hmm_smooth_vjp);
     case kHmmBacktrack:
       return SVAE_STATES(hmm_backtrack);
     default:

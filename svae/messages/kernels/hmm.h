@@ -30,9 +30,13 @@ struct Hmm {
   bool trusted = false;
 
   static int padded(int64_t K) { return int((K + W - 1) / W * W); }
+  static int64_t tables(int64_t K) {
+    const int64_t P = padded(K);
+    return 3 * P * P + P;
+  }
   static int64_t size(int64_t K, int64_t T) {
     const int64_t P = padded(K);
-    return 3 * P * P + 4 * P + 3 * T * P + 2 * padded(T);
+    return tables(K) + 3 * P + 3 * T * P + 2 * padded(T);
   }
 
   Hmm(Arena<V>& a, const Call<S>& c, int64_t i)
@@ -45,6 +49,13 @@ struct Hmm {
         outside(take(a, P)) {
     for (int k = 0; k < P; k++) outside[k] = k < K ? S(0) : S(1);
   }
+
+  // The tables alone, for sequences in lanes.
+  struct TablesOnly {};
+  Hmm(Arena<V>& a, const Call<S>& c, int64_t i, TablesOnly)
+      : K(int(c.D)), N(padded(c.D) / W), P(padded(c.D)), T(c.T), init(nullptr),
+        trans(c.in[kTrans].data + c.in[kTrans].offset[i]), node(nullptr), mask(nullptr), table(take(a, P * P)),
+        flipped(take(a, P * P)), log_flipped(take(a, P * P)), top(take(a, P)) {}
 
   static S* take(Arena<V>& a, int64_t n) { return reinterpret_cast<S*>(a.take(n / W)); }
   static V* v(S* p) { return reinterpret_cast<V*>(p); }

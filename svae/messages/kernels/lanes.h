@@ -5,6 +5,10 @@
 #include <cstring>
 #include <utility>
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include "call.h"
 
 namespace svae::SVAE_VARIANT {
@@ -54,6 +58,29 @@ inline Lanes<S, W> root(Lanes<S, W> v) {
     for (int i = 0; i < W; i++) r[i] = std::sqrt(v[i]);  // one instruction: no errno
     return r;
   }
+}
+
+// 1 / sqrt(x) and 1 / x to a unit or so in the last place: an estimate and a step of Newton's where there is one.
+template <class S, int W>
+inline Lanes<S, W> reciprocal_root(Lanes<S, W> x) {
+#if SVAE_BYTES == 64 && defined(__AVX512F__)
+  if constexpr (sizeof(S) == 4 && W == 16) {
+    const Lanes<S, W> y = _mm512_rsqrt14_ps(x);
+    return y + y * (S(0.5) - x * y * (S(0.5) * y));
+  }
+#endif
+  return S(1) / root<S, W>(x);
+}
+
+template <class S, int W>
+inline Lanes<S, W> reciprocal(Lanes<S, W> x) {
+#if SVAE_BYTES == 64 && defined(__AVX512F__)
+  if constexpr (sizeof(S) == 4 && W == 16) {
+    const Lanes<S, W> y = _mm512_rcp14_ps(x);
+    return y + y * (S(1) - x * y);
+  }
+#endif
+  return S(1) / x;
 }
 
 template <class S, int W>

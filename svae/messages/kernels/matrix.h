@@ -1,7 +1,6 @@
 // Algebra of D x D matrices (row major, D * D lanes each), triangular ones with their zeros stored.
 #pragma once
-#include "lanes.h"
-#include "single.h"
+#include "panels.h"
 
 namespace svae::SVAE_VARIANT {
 
@@ -64,6 +63,14 @@ __attribute__((noinline)) void multiply(int D, V* __restrict C, const V* A, cons
 #undef SVAE_CASE
     }
     if (D > 2 && D <= kLanes<S>) return multiply_one<S, 0, TA, SA, TB, Add>(D, C, A, B, scale);
+  } else {
+    switch (D) {
+#define SVAE_CASE(N) \
+  case N:            \
+    return panels<N, TA, SA, TB, SB, SC, Add>(C, A, B, scale);
+      SVAE_PANEL_SIZES(SVAE_CASE)
+#undef SVAE_CASE
+    }
   }
   for (int r = 0; r < D; r += kRows) {
     const int nr = D - r < kRows ? D - r : kRows;
@@ -119,6 +126,9 @@ inline void times_columns(int D, V* y, const V* A, const V* x) {
 
 template <class V>
 inline void times_transposed(int D, V* __restrict y, const V* __restrict A, const V* __restrict x) {
+  if constexpr (std::is_floating_point_v<V>) {
+    if (D > 2 && D <= kLanes<V>) return times_transposed_one(D, y, A, x);
+  }
   int j = 0;
   for (; j + 5 <= D; j += 5) times_columns<5>(D, y + j, A + j, x);
   for (; j + 2 <= D; j += 2) times_columns<2>(D, y + j, A + j, x);
@@ -130,44 +140,6 @@ inline V dot(int D, const V* x, const V* y) {
   V s{};
   for (int i = 0; i < D; i++) s += x[i] * y[i];
   return s;
-}
-
-template <class V>
-inline void mirror(int D, V* A) {
-  for (int i = 0; i < D; i++)
-    for (int j = 0; j < i; j++) A[j * D + i] = A[i * D + j];
-}
-
-template <class V>
-inline void clear_upper(int D, V* A) {
-  for (int i = 0; i < D; i++)
-    for (int j = i + 1; j < D; j++) A[i * D + j] = V{};
-}
-
-// A <- (A + A') / 2
-template <class V, class S>
-inline void symmetrize(int D, V* A, S half) {
-  for (int i = 0; i < D; i++)
-    for (int j = 0; j < i; j++) A[j * D + i] = A[i * D + j] = half * (A[i * D + j] + A[j * D + i]);
-}
-
-template <class S, int W>
-inline bool is_lower(int D, const Lanes<S, W>* M) {
-  using V = Lanes<S, W>;
-  V sum{};
-  for (int i = 0; i < D; i++)
-    for (int j = i + 1; j < D; j++) sum += M[i * D + j] < V{} ? -M[i * D + j] : M[i * D + j];
-  for (int l = 0; l < W; l++)
-    if (!(get<S, W>(sum, l) == 0)) return false;
-  return true;
-}
-
-// B <- sym(phi(L' dL)): the cotangent of L L' in the coordinates of L, from that of its lower root L.
-template <class V, class S>
-inline void whitened_cotangent(int D, V* B, const V* L, const V* dL, S half) {
-  multiply<V, true, Upper, false, Full, Lower>(D, B, L, dL, S(1));
-  for (int i = 0; i < D; i++)
-    for (int j = 0; j <= i; j++) B[j * D + i] = B[i * D + j] = half * B[i * D + j];
 }
 
 }  // namespace svae::SVAE_VARIANT

@@ -1,6 +1,7 @@
 // Reflections of the rows of D x D matrices, W sequences in lanes: roots of sums of squares, without subtraction.
 #pragma once
-#include "matrix.h"
+#include "single_reflections.h"
+#include "symmetric.h"
 
 namespace svae::SVAE_VARIANT {
 
@@ -52,7 +53,8 @@ inline void reflect_row(int d, V* p, const V* x, const Reflection<V>& h, V& t) {
   SVAE_ROW(c, C) p[c] -= s * x[c];
 }
 
-// T <- the lower root of T T' + X X', T lower; X keeps the vectors of the reflections. Two rows at a time.
+// T <- the lower root of T T' + X X', T lower; X is lost (of many sequences it keeps the
+// vectors of the reflections). Two rows at a time.
 template <class S, int W>
 struct Triangularize {
   using V = Lanes<S, W>;
@@ -116,7 +118,7 @@ struct LowerRoot {
     const V none{};
     for (int j = from; j < to; j++) {
       V a{}, b{};
-      reflect_pair<N, C>(d, p, q, vectors + j * D, {none, factor[j]}, a, b);
+      reflect_pair<N, C>(d, p, q, vectors + j * D, {none, factor[j], none}, a, b);
     }
   }
 

@@ -1,27 +1,35 @@
 // One sequence: the rows or the columns of its matrices fill the lanes, for D up to their number.
 #pragma once
+#include <limits>
+#include <type_traits>
+
 #include "streams.h"
 
 namespace svae::SVAE_VARIANT {
 
-// One reflection I - f v v' with v = (head, x) takes a row (t, x) to (|t, x|, 0).
+// One reflection I - f v v' with v = (head, x) takes a row (t, x) to (|t, x|, 0); inverse is 1 / |t, x|.
 template <class V>
 struct Reflection {
-  V head, factor;
+  V head, factor, inverse;
 };
 
 template <class S, int W>
 inline Reflection<Lanes<S, W>> reflect(Lanes<S, W>& t, Lanes<S, W> square) {
   using V = Lanes<S, W>;
-  const V length = root<S, W>(t * t + square), size = t < V{} ? -t : t, sum = length + size;
-  // For t >= 0 the head t - length cancels: it is -square / (t + length). None of these quotients waits for another.
-  const V ratio = square / sum, one = splat<S, W>(1), inverse = one / length;
-  const V quotient = (t < V{} ? one : sum) / (t < V{} ? sum : square);
-  const V none = V{}, changes = t < V{} ? sum : square, otherwise = changes != changes ? changes : none;
-  const V head = changes > none ? (t < V{} ? -sum : -ratio) : otherwise;
-  const V factor = changes > none ? quotient * inverse : otherwise;
+  const V none{}, total = t * t + square, inverse = reciprocal_root<S, W>(total);
+  V length = total * inverse;
+  length += (total - length * length) * (S(0.5) * inverse);
+  length = total > none ? length : total;
+  // For t >= 0 the head t - length cancels: it is -square / (t + length).
+  const V size = t < none ? -t : t, sum = length + size, of_sum = reciprocal<S, W>(sum);
+  const auto turns = t < none;
+  const V changes = turns ? sum : square;
+  const V head = turns ? -sum : -square * of_sum;
+  const V factor = (turns ? of_sum : sum * reciprocal<S, W>(square)) * inverse;
+  const auto does = changes > V{} + std::numeric_limits<S>::min();
+  const V otherwise = changes != changes ? changes : none;
   t = length;
-  return {head, factor};
+  return {does ? head : otherwise, does ? factor : otherwise, inverse};
 }
 
 template <class S>
@@ -42,10 +50,16 @@ inline Row<S> lane_numbers() {
   return lane_numbers<S>(std::make_integer_sequence<int, kLanes<S>>());
 }
 
-// Lane j in all lanes; j is known when this is compiled.
+// Lane j in all lanes.
 template <class S>
 inline Row<S> spread(Row<S> x, int j) {
-  return Row<S>{} + x[j];
+#if SVAE_BYTES == 64 && defined(__AVX512F__)
+  if constexpr (sizeof(S) == 4) return _mm512_permutexvar_ps(_mm512_set1_epi32(j), x);
+  if constexpr (sizeof(S) == 8) return _mm512_permutexvar_pd(_mm512_set1_epi64(j), x);
+#elif SVAE_BYTES == 32 && defined(__AVX2__)
+  if constexpr (sizeof(S) == 4) return _mm256_permutevar8x32_ps(x, _mm256_set1_epi32(j));
+#endif
+  return splat<S, kLanes<S>>(x[j]);
 }
 
 // The columns of M, rows in lanes (those beyond D are 0); `columns` has room for kLanes vectors.
@@ -101,67 +115,17 @@ inline void multiply_one(int d, S* __restrict C, const S* A, const S* B, S scale
   }
 }
 
-// The vector of reflection j in its lane of `columns` from column `from` on, applied to the rows in the lanes after it.
-template <class S, int N>
-inline Reflection<S> reflect_lanes(int d, int j, int from, Row<S>& heads, Row<S>* columns) {
-  using V = Row<S>;
-  const int D = N ? N : d;
-  constexpr int W = kLanes<S>;
-  V x[W], square{}, more{}, even{}, odd{};
-  SVAE_UNROLL for (int c = from; c < D; c++) x[c] = spread<S>(columns[c], j);
-  SVAE_UNROLL for (int c = from; c < D; c++) {
-    ((c & 1) ? square : more) += x[c] * x[c];
-    ((c & 1) ? even : odd) += columns[c] * x[c];
+// y = M' x, the rows of M in lanes
+template <class S>
+inline void times_transposed_one(int D, S* y, const S* M, const S* x) {
+  Row<S> even{}, odd{};
+  int i = 0;
+  for (; i + 1 < D; i += 2) {
+    even += x[i] * load<S, kLanes<S>>(M + i * D);
+    odd += x[i + 1] * (i + 2 < D ? load<S, kLanes<S>>(M + (i + 1) * D) : load_some<S, kLanes<S>>(M + (i + 1) * D, D));
   }
-  V length = spread<S>(heads, j);
-  const Reflection<V> h = reflect<S, W>(length, square + more);
-  const V lanes = lane_numbers<S>();
-  V s = (heads * h.head + (even + odd)) * h.factor;
-  s = lanes > splat<S, W>(S(j)) ? s : V{};
-  heads = lanes == splat<S, W>(S(j)) ? length : heads - s * h.head;
-  SVAE_UNROLL for (int c = from; c < D; c++) columns[c] -= s * x[c];
-  return {h.head[0], h.factor[0]};
-}
-
-template <class S, int N>
-inline void triangularize_one(int d, S* T, S* X, Reflection<S>* h) {
-  const int D = N ? N : d;
-  Row<S> columns[kLanes<S>], heads[kLanes<S>];
-  load_columns(D, columns, X);
-  load_columns(D, heads, T);
-  SVAE_UNROLL for (int j = 0; j < D; j++) h[j] = reflect_lanes<S, N>(d, j, 0, heads[j], columns);
-  store_columns(D, T, heads);
-  store_columns(D, X, columns);
-}
-
-template <class S, int N>
-inline void carry_rows_one(int d, S* K, S* B, const S* F, const S* X, const Reflection<S>* h) {
-  const int D = N ? N : d;
-  Row<S> columns[kLanes<S>], heads[kLanes<S>];
-  load_columns(D, columns, F);
-  SVAE_UNROLL for (int j = 0; j < D; j++) {
-    const S* x = X + j * D;
-    Row<S> even{}, odd{};
-    SVAE_UNROLL for (int c = 0; c < D; c++) ((c & 1) ? even : odd) += columns[c] * x[c];
-    const Row<S> s = (even + odd) * h[j].factor;
-    heads[j] = -s * h[j].head;
-    SVAE_UNROLL for (int c = 0; c < D; c++) columns[c] -= s * x[c];
-  }
-  store_columns(D, K, heads);
-  store_columns(D, B, columns);
-}
-
-template <class S, int N>
-inline void lower_root_one(int d, S* M) {
-  const int D = N ? N : d;
-  Row<S> columns[kLanes<S>];
-  load_columns(D, columns, M);
-  const Row<S> lanes = lane_numbers<S>();
-  SVAE_UNROLL for (int j = 0; j < D; j++) {
-    reflect_lanes<S, N>(d, j, j + 1, columns[j], columns);
-    columns[j] = lanes < splat<S, kLanes<S>>(S(j)) ? Row<S>{} : columns[j];
-  }
-  store_columns(D, M, columns);
+  if (i < D) odd += x[i] * load_some<S, kLanes<S>>(M + i * D, D);
+  store_some<S, kLanes<S>>(y, even + odd, D);
 }
 
 template <class S, int N>
@@ -179,15 +143,19 @@ inline void invert_one(int d, S* __restrict X, const S* __restrict L) {
 }
 
 template <class S, int N>
-inline void reverse_cholesky_one(int d, S* R) {
+inline void reverse_cholesky_one(int d, S* R, S* scale) {
   const int D = N ? N : d;
-  Row<S> rows[kLanes<S>];
+  constexpr int W = kLanes<S>;
+  Row<S> rows[W];
   const Row<S> lanes = lane_numbers<S>();
-  SVAE_UNROLL for (int i = 0; i < D; i++) rows[i] = load_some<S, kLanes<S>>(R + i * D, D);
+  SVAE_UNROLL for (int i = 0; i < D; i++) rows[i] = load_some<S, W>(R + i * D, D);
   SVAE_UNROLL for (int m = D - 1; m >= 0; m--) {
-    const S pivot = std::sqrt(rows[m][m]);
-    rows[m] = lanes > splat<S, kLanes<S>>(S(m)) ? Row<S>{} : rows[m] * (1 / pivot);
-    SVAE_UNROLL for (int k = 0; k < m; k++) rows[k] -= spread<S>(rows[m], k) * rows[m];
+    // Rows before it wait for a quotient only; the root is needed later.
+    const Row<S> pivot = spread<S>(rows[m], m), quotient = rows[m] * reciprocal<S, W>(pivot);
+    SVAE_UNROLL for (int k = 0; k < m; k++) rows[k] -= spread<S>(rows[m], k) * quotient;
+    const Row<S> inverse = reciprocal_root<S, W>(pivot);
+    scale[m] = inverse[0];
+    rows[m] = lanes > splat<S, W>(S(m)) ? Row<S>{} : rows[m] * inverse;
   }
   SVAE_UNROLL for (int i = 0; i < D; i++) store_row(D, R, i, rows[i]);
 }

@@ -1,9 +1,5 @@
 // Bringing W sequences into lanes and out of them, by transposing tiles.
 #pragma once
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
-
 #include "lanes.h"
 
 namespace svae::SVAE_VARIANT {
@@ -78,7 +74,7 @@ struct Reader {
   }
 
   // n consecutive entries of each sequence, from `at`; the next ones needed are further on, or `back`. They are fetched
-  // ahead: W sequences are more streams than a processor follows by itself.
+  // ahead, into the second cache (the first is full of matrices): W sequences are more streams than it follows.
   void operator()(V* out, int64_t at, int n, bool back = false) const {
     const int64_t ahead = back ? -2 * n : 2 * n;
     if constexpr (W == 1) {
@@ -100,7 +96,7 @@ struct Reader {
 #pragma GCC unroll 16
     for (int l = 0; l < W; l++) {
       v[l] = load<S, W>(p[l] + at + i);
-      __builtin_prefetch(p[l] + at + i + ahead);
+      __builtin_prefetch(p[l] + at + i + ahead, 0, 2);
     }
     transpose<S, W>(v);
 #pragma GCC unroll 16
@@ -142,7 +138,7 @@ struct Writer {
 #pragma GCC unroll 16
     for (int l = 0; l < W; l++) {
       store<S, W>(p[l] + at + i, v[l]);
-      __builtin_prefetch(p[l] + at + i + ahead, 1);
+      __builtin_prefetch(p[l] + at + i + ahead, 0, 2);
     }
   }
 };

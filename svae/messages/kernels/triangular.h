@@ -1,6 +1,6 @@
 // Triangular matrices of W sequences in lanes: inverse and Cholesky factor, with a size of their own for small D.
 #pragma once
-#include "matrix.h"
+#include "reflections.h"
 
 namespace svae::SVAE_VARIANT {
 
@@ -58,12 +58,13 @@ struct Invert {
   }
 };
 
-// The lower R with R'R = S, from the lower triangle of S, in place; what lies above the diagonal is not read later.
+// The lower R with R'R = S, from the lower triangle of S, in place, and the inverses of its diagonal;
+// what lies above the diagonal is not read later.
 template <class S, int W>
 struct ReverseCholesky {
   using V = Lanes<S, W>;
   template <int N, int M>
-  static void row(int D, int k, V* R) {
+  static void row(int D, int k, V* R, V* scale) {
     V r[M ? M : 1], *out = R + k * D;
     SVAE_UNROLL for (int j = 0; j < M; j++) r[j] = out[j];
     for (int m = k + 1; m < D; m++) {
@@ -71,33 +72,87 @@ struct ReverseCholesky {
       SVAE_UNROLL for (int j = 0; j < M; j++) r[j] -= s * R[m * D + j];
     }
     SVAE_UNROLL for (int j = 0; j < M; j++) out[j] = r[j];
-    finish(D, k, R);
+    finish(D, k, R, scale);
   }
 
-  static void finish(int D, int k, V* R) {
-    const V pivot = root<S, W>(R[k * D + k]), scale = S(1) / pivot;
-    for (int j = 0; j < k; j++) R[k * D + j] *= scale;
-    R[k * D + k] = pivot;
+  static void finish(int D, int k, V* R, V* scale) {
+    const V pivot = R[k * D + k], s = scale[k] = reciprocal_root<S, W>(pivot);
+    for (int j = 0; j <= k; j++) R[k * D + j] *= s;
   }
 
   template <int N>
-  static __attribute__((noinline)) void run(int d, V* __restrict R) {
+  static __attribute__((noinline)) void run(int d, V* __restrict R, V* __restrict scale) {
     const int D = N ? N : d;
     constexpr int H = (N + 1) / 2;
     for (int k = D - 1; k >= 0; k--) {
       if constexpr (N > 0) {
         if (k >= H)
-          row<N, N>(D, k, R);
+          row<N, N>(D, k, R, scale);
         else
-          row<N, H>(D, k, R);
+          row<N, H>(D, k, R, scale);
       } else {
         for (int m = k + 1; m < D; m++) {
           const V r = R[m * D + k];
           for (int j = 0; j <= k; j++) R[k * D + j] -= r * R[m * D + j];
         }
-        finish(D, k, R);
+        finish(D, k, R, scale);
       }
     }
+  }
+};
+
+// X L = B, L lower with `scale` the inverses of its diagonal: of every row at once. Where B is lower, so is X.
+template <class S, int W>
+struct Solve {
+  using V = Lanes<S, W>;
+  template <int N, int NR, bool Low>
+  static void rows(int d, int r, V* __restrict X, const V* B, const V* L, const V* scale) {
+    const int D = N ? N : d;
+    V x[NR][kRoom<N>];
+    SVAE_UNROLL for (int i = 0; i < NR; i++) SVAE_ROW(c, 0) x[i][c] = B[(r + i) * D + c];
+    SVAE_UNROLL for (int j = D - 1; j >= 0; j--) {
+      if (Low && j >= r + NR) continue;
+      SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][j] *= scale[j];
+      SVAE_UNROLL for (int c = 0; c < j; c++)
+        SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][c] -= x[i][j] * L[j * D + c];
+    }
+    SVAE_UNROLL for (int i = 0; i < NR; i++) SVAE_ROW(c, 0) X[(r + i) * D + c] = x[i][c];
+  }
+  template <int N>
+  static __attribute__((noinline)) void run(int d, V* __restrict X, const V* B, const V* L, const V* scale) {
+    any<N, false>(d, X, B, L, scale);
+  }
+  template <int N, bool Low>
+  static void any(int d, V* __restrict X, const V* B, const V* L, const V* scale) {
+    const int D = N ? N : d;
+    int r = 0;
+    for (; r + kPanel <= D; r += kPanel) rows<N, kPanel, Low>(d, r, X, B, L, scale);
+    for (; r < D; r++) rows<N, 1, Low>(d, r, X, B, L, scale);
+  }
+};
+
+template <class S, int W>
+struct SolveLower {
+  using V = Lanes<S, W>;
+  template <int N>
+  static __attribute__((noinline)) void run(int d, V* __restrict X, const V* B, const V* L, const V* scale) {
+    Solve<S, W>::template any<N, true>(d, X, B, L, scale);
+  }
+};
+
+// From the parts of a transition, [Q, A F] with Q lower in L and A F in X: L its lower root with the inverses of its
+// diagonal; the same reflections take [0, F] to [K, B]: the gain K L^-1, and the lower root of the backward covariance.
+template <class S, int W>
+struct Condition {
+  using V = Lanes<S, W>;
+  template <int N>
+  static void run(int d, V* L, V* scale, V* gain, V* B, V* K, const V* F, V* X, Reflection<V>* h) {
+    const int D = N ? N : d;
+    Triangularize<S, W>::template run<N>(d, L, X, h);
+    for (int i = 0; i < D; i++) scale[i] = h[i].inverse;
+    CarryRows<S, W>::template run<N>(d, K, B, F, X, h);
+    Solve<S, W>::template run<N>(d, gain, K, L, scale);
+    LowerRoot<S, W>::template run<N>(d, B);
   }
 };
 

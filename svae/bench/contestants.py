@@ -1,0 +1,124 @@
+"""Two training steps on one problem: ours as `svae fit` runs it, and the plain one."""
+
+import dataclasses
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from svae import _elbo, _fit, _optimizer, _steps, expfam
+from svae.bench import _plain_chains, _plain_step, _problems
+from svae.messages import fixed_point
+from svae.pgm import slds
+from svae.pgm._mean_field import implicit
+
+
+def converged(f, node, args):
+    """Mean field far beyond the tolerance of a fit."""
+    return fixed_point(f, node, args, tolerance=1e-11, max_iterations=1000)
+
+
+def natural(eta) -> dict:
+    """Our natural parameters, or a direction in them, as the plain form keeps them."""
+    return {name: _family(family) for name, family in eta._asdict().items()}
+
+
+def _family(eta):
+    if hasattr(eta, "uxT"):
+        return eta._asdict()
+    if hasattr(eta, "n"):  # a regression on u = 1
+        return {"uuT": eta.n[..., None, None], "uxT": eta.x[..., None, :], "xxT": eta.xxT, "nu": eta.nu}
+    return eta.counts
+
+
+def noise(key, y, D):
+    """What `_elbo.evidence` draws with."""
+    key_x, _ = (jax.random.split(k, 1) for k in jax.random.split(key))
+    keys = jax.vmap(lambda k: jax.random.split(k, len(y)), out_axes=1)(key_x)[:, 0]
+    return jax.vmap(lambda k: jax.random.normal(k, (y.shape[1], D)))(keys)
+
+
+def sweeps(problem) -> int:
+    """That mean field takes for the slowest sequence of the batch, at the tolerance of a fit."""
+    model, (y, mask, *_) = problem.model, problem.piece
+    if not isinstance(model.pgm, slds.SLDS):
+        return 0
+
+    @jax.jit
+    def count(recognize, moments, y, mask):
+        def one(y, mask):
+            node = jnp.zeros((len(mask), len(moments.init.log_prob)))
+            return implicit(slds._sweep, node, (moments, recognize(y, mask), mask)).iterations
+
+        return jax.vmap(one)(y, mask)
+
+    return int(count(model.recognize, expfam.moments(model.q), y, mask).max())
+
+
+def chain(number: int):
+    return functools.partial(_plain_chains.slds, sweeps=number) if number else _plain_chains.lds
+
+
+def gradients(name: str, number: int):
+    """Value and leaves of the gradient, of ours and of the plain form."""
+    problem = _problems.problem(name)
+    model = jax.tree.map(lambda a: jnp.asarray(a, float) if eqx.is_inexact_array(a) else a, problem.model)
+    number = number if isinstance(model.pgm, slds.SLDS) else 0
+    if number:
+        model = dataclasses.replace(model, pgm=dataclasses.replace(model.pgm, solve=converged))
+    y, key, networks = jnp.asarray(problem.piece.y, float), jax.random.key(1), (model.recognize, model.observe)
+    mask, num_data = problem.piece.mask, problem.num_data
+    bound, found = eqx.filter_jit(_elbo.value_and_grad)(model, y, mask, num_data=num_data, key=key)
+    ours = natural(expfam.uncentre(model.q, found.q)), found.recognize, found.observe
+    q, prior = natural(expfam.natural(model.q)), natural(expfam.natural(model.pgm.prior))
+    value_and_grad = jax.jit(functools.partial(_plain_step.value_and_grad, chain(number)))
+    value, *theirs = value_and_grad(prior, q, networks, y, noise(key, y, model.config.latent_dim), num_data)
+    return (float(bound.bound), _leaves(ours)), (float(value), _leaves(theirs))
+
+
+def _leaves(tree):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def ours(problem):
+    """A step of `svae fit` from the same model every time: the program of all restarts, of which there is one."""
+    state = _fit.start(_steps.stack([problem.model]))
+    totals = jnp.asarray(problem.num_data), jnp.asarray(problem.frames)
+    keys = jax.random.split(jax.random.key(0), 1)
+    placed = state.models, state.optimizer
+
+    def run():
+        taken = _steps.take(_steps.take_all, placed, problem.piece, keys, totals, _elbo.value_and_grad, None)
+        return np.asarray(jax.block_until_ready(taken).bound.bound)
+
+    return run
+
+
+def plainly(problem, number: int):
+    model, y = problem.model, problem.piece.y
+    optimizer = _optimizer.networks_optimizer(model.config)
+    prior, networks = natural(expfam.natural(model.pgm.prior)), (model.recognize, model.observe)
+    step = _plain_step.make_step(
+        chain(number), prior, optimizer, model.config.natural_step, problem.num_data, problem.frames
+    )
+    draws = noise(jax.random.key(0), y, model.config.latent_dim)
+    state = natural(expfam.natural(model.q)), networks, optimizer.init(networks)
+
+    def run():
+        return np.asarray(jax.block_until_ready(step(*state, y, draws))[-1])
+
+    return run
+
+
+def one(name: str, who: str):
+    problem = _problems.problem(name)
+    return ours(problem) if who == "svae" else plainly(problem, sweeps(problem))
+
+
+def both(name: str):
+    """Steps that run one after the other, and the sweeps of mean field in each."""
+    problem = _problems.problem(name)
+    number = sweeps(problem)
+    return {"svae": ours(problem), "plain": plainly(problem, number)}, number
