@@ -35,9 +35,9 @@ def predicted(path, seed, s, net):
     train, tested = _predictions.split_last_fifth(raw)
     for step in fit(new_model(train, mouse.config(s, net, seed)), train):
         model = step.model
-    model = with_foresight(model, train, s.horizon)
+    sighted = with_foresight(model, train, s.horizon)
     chosen = _predictions.places(raw, tested, s.context, s.horizon, s.places)
-    errors = _predictions.errors(model, train, raw, chosen, s.context, s.horizon, jax.random.key(seed))
+    errors = _predictions.errors(sighted, train, raw, chosen, s.context, s.horizon, jax.random.key(seed))
     clocks = {"seconds": round(time.monotonic() - started, 1), "cpu_seconds": round(time.process_time() - cpu, 1)}
     about = {"training_frames": train.frames, "places": len(chosen), "steps": step.step}
     return errors, about | clocks

@@ -2,7 +2,8 @@
 
 The model calls noise whatever a few latents cannot say: the light, the fur, the shape of this one animal. In video it
 hardly changes from frame to frame. Its autocorrelation is read off the frames before a forecast begins, and is held
-to be zero as far as it could be chance, so that the forecast of a model whose noise is white stays what it is.
+to be zero as far as it could be chance, so that the forecast of a model whose noise is white stays what it is. What
+goes on is the best linear prediction from the last residuals, if that is their autocorrelation.
 """
 
 from typing import NamedTuple
@@ -15,13 +16,15 @@ from svae.nets import GaussianNoise, StudentT
 
 FRAMES = 256  # before the forecast that are looked at
 ERRORS = 2.0  # standard errors above zero where an autocorrelation begins to count
+LAGS = 16  # residuals from which the next ones are foretold
+FLOOR = 0.01  # of their correlation matrix: less is no more than rounding and chance
 
 
 class Residual(NamedTuple):
-    """y_T - E[y_T | x_T], and its expected share in the H frames that follow."""
+    """r_t = y_t - E[y_t | x_t] as expected in the H frames that follow, and how much of its variance that explains."""
 
-    last: Float[Array, "*event"]
-    share: Float[Array, " H"]
+    ahead: Float[Array, "H *event"]
+    known: Float[Array, " H"]
 
 
 def residual(
@@ -29,12 +32,25 @@ def residual(
 ) -> Residual:
     """Of one recording that ends with frame `last`, its latents at x; zero for likelihoods without additive noise."""
     if not isinstance(model.observe.likelihood, GaussianNoise | StudentT):
-        return Residual(jnp.zeros_like(y[0]), jnp.zeros(horizon, y.dtype))
+        return Residual(jnp.zeros((horizon, *y.shape[1:]), y.dtype), jnp.zeros(horizon, y.dtype))
     frames = last + 1 - min(FRAMES, len(y)) + jnp.arange(min(FRAMES, len(y)))
     seen = y[jnp.maximum(frames, 0)].reshape(len(frames), -1)
     decoded = model.observe.mean(x[jnp.maximum(frames, 0)]).reshape(len(frames), -1)
     left = jnp.where((frames >= 0)[:, None] & ~jnp.isnan(seen), seen - decoded, 0)
-    return Residual(left[-1].reshape(y.shape[1:]), autocorrelation(left, horizon))
+    lags = min(LAGS, len(left))
+    weights, known = best_linear(autocorrelation(left, horizon + lags - 1), lags)
+    ahead = jnp.matmul(weights, left[::-1][:lags], precision="highest")
+    return Residual(ahead.reshape(horizon, *y.shape[1:]), known)
+
+
+def best_linear(c: Float[Array, " N"], lags: int) -> tuple[Float[Array, "H L"], Float[Array, " H"]]:
+    """Weights of r_T, r_{T-1}, ... in E[r_{T+h}], h = 1..N-L+1, given autocorrelations at lags 1..N; and R² of each."""
+    c = jnp.concatenate([jnp.ones(1, c.dtype), c])
+    j = jnp.arange(lags)
+    ahead = c[1 + jnp.arange(len(c) - lags)[:, None] + j[None]]
+    values, vectors = jnp.linalg.eigh(c[jnp.abs(j[:, None] - j[None])])
+    weights = ahead @ (vectors / jnp.maximum(values, FLOOR)[None]) @ vectors.T
+    return weights, jnp.clip(jnp.sum(weights * ahead, 1), 0, 1)
 
 
 def autocorrelation(r: Float[Array, "T P"], horizon: int) -> Float[Array, " H"]:
@@ -56,6 +72,5 @@ def carried(
     found: Residual, mean: Float[Array, "H *event"], drawn: Float[Array, "H *event"]
 ) -> tuple[Float[Array, "H *event"], Float[Array, "H *event"]]:
     """(mean, drawn) with the residual carried on; what is known of the noise no longer varies between draws."""
-    share = found.share.reshape(-1, *(1 for _ in found.last.shape))
-    kept = share * found.last[None]
-    return mean + kept, mean + kept + jnp.sqrt(1 - share**2) * (drawn - mean)
+    unknown = jnp.sqrt(1 - found.known).reshape(-1, *(1 for _ in mean.shape[1:]))
+    return mean + found.ahead, mean + found.ahead + unknown * (drawn - mean)

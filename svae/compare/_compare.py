@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from svae._sealed import write_atomically
 from svae.compare import _figure, _words
 from svae.compare._groups import FILE, Study, read_study
-from svae.compare._measures import Measure, joined, measures
+from svae.compare._measures import Measure, measures
 from svae.compare._statistics import is_exact, relabellings, smallest_p
 from svae.compare._tables import Row, as_csv, per_animal, record, table
 from svae.data import DataError, safe_names
 from svae.runs import Bout, Run, RunError, is_run
 from svae.runs._folder import BOUTS
-from svae.runs._names import read_labels
+from svae.runs._names import joined, read_labels
 from svae.runs._posterior import read_bouts
 
 

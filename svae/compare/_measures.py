@@ -1,7 +1,6 @@
 """What each animal says: how much of its time is in each state, how long bouts last, and what follows them."""
 
 import itertools
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,19 +30,6 @@ class Measure(NamedTuple):
     @property
     def effect_unit(self) -> str:
         return "ratio" if self.logarithmic else "percentage points"
-
-
-def joined(bouts: Iterable[Bout], merged: dict[int, int]) -> list[Bout]:
-    """States that people merged are one; bouts that now meet are one bout."""
-    found: list[Bout] = []
-    for bout in bouts:
-        bout = bout._replace(state=merged.get(bout.state, bout.state))
-        last = found[-1] if found else None
-        if last and (last.recording, last.state) == (bout.recording, bout.state):
-            found[-1] = last._replace(stop_s=bout.stop_s)
-        else:
-            found.append(bout)
-    return found
 
 
 def measures(bouts: list[Bout], animal: dict[str, int], animals: int) -> list[Measure]:

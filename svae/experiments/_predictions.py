@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from svae._model import SVAE
 from svae._queries import forecast
 from svae.data import Recordings, cut, preprocessed
+from svae.experiments._foresight import Foresight
 
 NUMBERS = 2**25  # of all draws of one call together
 DRAWS = 400  # futures whose mean is the prediction; of 100 the spread would still be a hundredth of the squared error
@@ -57,17 +57,18 @@ def places(data: Recordings, tested: dict[int, int], context: int, horizon: int,
 
 
 def by_model(
-    model: SVAE, data: Recordings, chosen: list[Place], context: int, horizon: int, key: PRNGKeyArray
+    found: Foresight, data: Recordings, chosen: list[Place], context: int, horizon: int, key: PRNGKeyArray
 ) -> Float[np.ndarray, "n H *event"]:
     """The predictive mean of raw recordings, from the `context` frames before each cut and nothing else."""
-    size = max(1, min(len(chosen), NUMBERS // (2 * DRAWS * horizon * int(np.prod(model.shape)))))
-    found = []
+    size = max(1, min(len(chosen), NUMBERS // (2 * DRAWS * horizon * int(np.prod(found.model.shape)))))
+    foretold = []
     for number, first in enumerate(range(0, len(chosen), size)):
         rows = [chosen[min(first + i, len(chosen) - 1)] for i in range(size)]  # one shape, one program
         past = Recordings(tuple(cut(data.sequences[i], c - context, c) for i, c in rows), tuple(map(str, range(size))))
-        ahead = forecast(model, past, horizon=horizon, samples=DRAWS, key=jax.random.fold_in(key, number))
-        found += [means.mean(0) for means in ahead.means]
-    return np.stack(found[: len(chosen)])
+        ahead = forecast(found.model, past, horizon=horizon, samples=DRAWS, key=jax.random.fold_in(key, number))
+        seen = preprocessed(past, found.model.preprocess).sequences
+        foretold += [found.mean(np.asarray(y[:]), futures) for y, futures in zip(seen, ahead.means, strict=True)]
+    return np.stack(foretold[: len(chosen)])
 
 
 def fit_linear(frames: list[np.ndarray], D: int) -> Linear:
@@ -99,16 +100,22 @@ def _with_one(x):
 
 
 def errors(
-    model: SVAE, train: Recordings, data: Recordings, chosen: list[Place], context: int, horizon: int, key: PRNGKeyArray
+    found: Foresight,
+    train: Recordings,
+    data: Recordings,
+    chosen: list[Place],
+    context: int,
+    horizon: int,
+    key: PRNGKeyArray,
 ) -> dict[str, Float[np.ndarray, " H"]]:
     """RMSE by horizon of each way to foretell, in the units of the frames that the model sees."""
-    seen = preprocessed(data, model.preprocess)
+    model, seen = found.model, preprocessed(data, found.model.preprocess)
     shown = [np.asarray(seen.sequences[i][c - 1 : c + horizon], float) for i, c in chosen]
     last, truth = np.stack([y[0] for y in shown]), np.stack([y[1:] for y in shown])
     frames = [np.asarray(y[:]) for y in preprocessed(train, model.preprocess).sequences]
     D = model.config.latent_dim
     return {
-        "svae": rmse(by_model(model, data, chosen, context, horizon, key), truth),
+        "svae": rmse(by_model(found, data, chosen, context, horizon, key), truth),
         "repeat": rmse(last[:, None], truth),
         f"pca({D})+var(1)": rmse(by_linear(fit_linear(frames, D), last, horizon), truth),
     }

@@ -21,7 +21,7 @@ from svae.config import Config
 from svae.data import DataError, Recordings, cut, preprocessed
 from svae.experiments import _predictions, _strips
 from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure, save_figure, save_numbers, style
-from svae.experiments._foresight import with_foresight
+from svae.experiments._foresight import Foresight, with_foresight
 from svae.experiments._recorded import SIZE, network, new_model, recorded
 from svae.store import save
 
@@ -41,11 +41,12 @@ class Settings(NamedTuple):
     horizon: int = 30
     places: int = 100  # where predictions begin
     grid: int = 9  # images on a side of Figure 5b
-    reach: float = 3.0  # standard deviations of the latents to its edge
+    reach: float = 2.0  # standard deviations of the latents to its edge
 
 
 SETTINGS = Settings()
 SEEN, EVERY, PANELS = 5, 2, 3  # shown frames before the line, frames from one to the next, examples
+FUTURES = 100  # whose mean is shown: where they differ it is no longer the picture of one animal
 
 
 def run(
@@ -65,19 +66,19 @@ def run(
     if not chosen:
         raise DataError(f"The part kept for tests is shorter than {s.context + s.horizon} frames; give longer video.")
     for step in progress(fit(new_model(train, config(s, net, seed)), train), "mouse"):
-        model = step.model
-    model = with_foresight(model, train, s.horizon)
+        fitted = step.model
+    sighted = with_foresight(fitted, train, s.horizon)
     key_errors, key_grid, key_draw = jax.random.split(jax.random.key(seed), 3)
-    errors = _predictions.errors(model, train, video.raw, chosen, s.context, s.horizon, key_errors)
-    save(model, out / "model")
-    scale = _strips.find_scale(preprocessed(train, model.preprocess))
+    errors = _predictions.errors(sighted, train, video.raw, chosen, s.context, s.horizon, key_errors)
+    save(sighted.model, out / "model")
+    scale = _strips.find_scale(preprocessed(train, fitted.preprocess))
     with style():
-        save_figure(manifold(model, train, s, scale, key_grid), out, "manifold")
+        save_figure(manifold(fitted, train, s, scale, key_grid), out, "manifold")
         examples = chosen[:: max(1, len(chosen) // PANELS)][:PANELS]
-        save_figure(predictions(model, video.raw, examples, s, scale, key_draw), out, "predictions")
+        save_figure(predictions(fitted, sighted, video.raw, examples, s, scale, key_draw), out, "predictions")
         save_figure(horizons(errors, video.source), out, "horizons")
     clocks = {"seconds": round(time.monotonic() - started, 1), "cpu_seconds": round(time.process_time() - cpu, 1)}
-    return save_numbers(numbers(errors, model, train, video.source, net, s) | {"seed": seed} | clocks, out)
+    return save_numbers(numbers(errors, fitted, train, video.source, net, s) | {"seed": seed} | clocks, out)
 
 
 def config(s: Settings, net: str, seed: int) -> Config:
@@ -130,31 +131,39 @@ def plane(model: SVAE, train: Recordings, s: Settings, key) -> np.ndarray:
 # --- Figure 6 -----------------------------------------------------------------------------------------------------
 
 
-def predictions(model: SVAE, raw: Recordings, examples: list, s: Settings, scale: _strips.Scale, key):
-    """For each example a sampled prediction above the real frames; the model sees what is left of the line."""
+def predictions(fitted: SVAE, sighted: Foresight, raw: Recordings, examples: list, s: Settings, scale, key):
+    """For each example the real frames, two futures of the fitted model, and the mean of many with foresight.
+
+    They see what is left of the line.
+    """
     past = [cut(raw.sequences[i], c - s.context, c) for i, c in examples]
     seen = Recordings(tuple(past), tuple(map(str, range(len(past)))))
-    ahead = forecast(model, seen, horizon=s.horizon, samples=4, key=key).means
-    before = reconstruct(model, seen).frames
-    real = preprocessed(raw, model.preprocess)
+    drawn, ahead = (
+        forecast(m, seen, horizon=s.horizon, samples=FUTURES, key=key).means for m in (fitted, sighted.model)
+    )
+    before = reconstruct(fitted, seen).frames
+    real = preprocessed(raw, fitted.preprocess)
     pictures = []
-    for (i, c), back, future in zip(examples, before, ahead, strict=True):
+    for (i, c), back, (one, another, *_), futures in zip(examples, before, drawn, ahead, strict=True):
         first = c - SEEN * EVERY
-        sampled = np.concatenate([back[first - c :], future[0]])
-        rows = [_strips.part(y, scale)[::EVERY] for y in (sampled, real.sequences[i][first : c + s.horizon])]
+        rows = [np.asarray(real.sequences[i][first : c + s.horizon])]
+        mean = sighted.mean(np.asarray(real.sequences[i][c - s.context : c]), futures)
+        rows += [np.concatenate([back[first - c :], future]) for future in (one, another, mean)]
+        rows = [_strips.part(y, scale)[::EVERY] for y in rows]
         pictures.append(_strips.stacked([_strips.beside(row) for row in rows]))
     high, wide = pictures[0].shape
-    fig = new_figure(11.0, len(pictures) * (10.2 * high / wide + 0.15) + 0.4)
+    fig = new_figure(11.0, len(pictures) * (9.9 * high / wide + 0.15) + 0.4)
     for axes, picture in zip(fig.subplots(len(pictures), 1, squeeze=False)[:, 0], pictures, strict=True):
         _strips.show(axes, picture, scale)
         axes.axvline(SEEN * (rows[0].shape[2] + _strips.GAP) - 1, color=ORANGE, lw=2.5)
-        label(axes, rows[0].shape[1])
+        label(axes, rows[0].shape[1] + _strips.GAP)
     fig.axes[0].set_title(f"Predictions of unseen frames, one of every {EVERY}", loc="left")
     return fig
 
 
 def label(axes, height: int) -> None:
-    axes.set_yticks([height / 2, 1.5 * height], ["sampled", "real"])
+    words = ["real", "one future", "another", f"mean of {FUTURES}"]
+    axes.set_yticks((0.5 + np.arange(len(words))) * height, words)
     axes.tick_params(length=0)
 
 

@@ -149,7 +149,7 @@ def title(k: int, video: Recorded, paths: list[np.ndarray], every: list) -> str:
     states = np.concatenate(paths)
     lasts = _bouts.median(every, k)
     time = f"{lasts / video.raw.fps:.2f} s" if video.raw.fps else f"{lasts:.0f} frames"
-    words = f"state {k}: {100 * np.mean(states == k):.0f} % of frames, median bout {time}, shown 1 of {stride(lasts)}"
+    words = f"state {k}: {100 * np.mean(states == k):.0f} % of frames, median bout {time}; 1 frame of {stride(lasts)}"
     if video.labels is None:
         return words
     return f"{words}, mostly {video.names[matched(video.labels.reshape(-1), states)[k]]}"

@@ -96,12 +96,20 @@ def _of_latents(material: Material, found: Conditionals | None) -> Iterator[Draw
 
 
 def _about(material: Material, found: Conditionals, k: int) -> str:
-    """Usage, bouts, and how it turns."""
+    """Usage, bouts, how it turns, and what was merged into it."""
     lengths = durations(material.stretches, k)
     middle = material.duration(np.median(lengths))
     bouts = f"{len(lengths)} bouts, median {middle:.2g} {material.unit}" if len(lengths) > 1 else "one bout"
     turns = f" · {in_words(spectrum(found, k), material.fps)}" if has_dynamics(found) else ""
-    return f"{100 * material.usage[k]:.1f} % of frames · {bouts}{turns}"
+    return f"{100 * material.usage[k]:.1f} % of frames · {bouts}{turns}{_merged(material, found, k)}"
+
+
+def _merged(material: Material, found: Conditionals, k: int) -> str:
+    """Which states count as this one; only frames can be counted together, dynamics cannot."""
+    if not (members := material.members(k)):
+        return ""
+    alone = f"; eigenvalues and flow are those of state {k} alone" if has_dynamics(found) else ""
+    return f" · counts {' and '.join(f'state {m}' for m in members)} too{alone}"
 
 
 def _accuracy(material: Material, ahead: Any) -> str:

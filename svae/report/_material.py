@@ -25,6 +25,7 @@ class Material(NamedTuple):
     stretches: list[Stretch]  # bouts in frames, recording by recording
     usage: np.ndarray  # (K,) share of all frames
     names: dict[int, str]
+    merged: dict[int, int]  # states that people count as another one; posteriors, bouts and usage do so too
     fps: float | None
     raw: Recordings | None  # as they lie in their files
     seen: Recordings | None  # as the model sees them, in the units of the data
@@ -34,6 +35,15 @@ class Material(NamedTuple):
     def states(self) -> list[int]:
         """Those with a share of the frames worth showing, the commonest first."""
         return [int(k) for k in np.argsort(-self.usage, kind="stable") if self.usage[k] >= SHARE]
+
+    @property
+    def most(self) -> int:
+        """States that could be in use: all but those that count as another one."""
+        return len(self.usage) - len(self.merged)
+
+    def members(self, state: int) -> list[int]:
+        """The states that people count as this one."""
+        return sorted(k for k, root in self.merged.items() if root == state)
 
     @property
     def unit(self) -> str:
@@ -55,8 +65,8 @@ def gather(run: Run) -> Material:
     seen = None if raw is None else preprocessed(raw, model.preprocess)
     found = [s for i, p in enumerate(posteriors.values()) for s in stretches(i, p.state)]
     share = usage(list(posteriors.values()))
-    fps = _rate(run, posteriors)
-    return Material(run, config, model, posteriors, found, share, run.names, fps, raw, seen, why)
+    labels, fps = run.labels(), _rate(run, posteriors)
+    return Material(run, config, model, posteriors, found, share, *labels, fps, raw, seen, why)
 
 
 def _data(run) -> tuple[Recordings | None, str]:

@@ -114,7 +114,7 @@ def _large(material: Material) -> dict[str, str]:
     found = {"recordings": str(len(material.posteriors))}
     found["frames"] = f"{sum(len(p.state) for p in material.posteriors.values()):,}"
     if material.config.model in SWITCHING:
-        found["states in use"] = f"{len(material.states)} of {len(material.usage)}"
+        found["states in use"] = f"{len(material.states)} of {material.most}"
     if material.config.model in MARKOV:
         found["median bout"] = f"{material.duration(_words.median_bout(material)):.2g} {material.unit}"
         found["bouts"] = f"{len(material.stretches):,}"

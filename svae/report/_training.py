@@ -7,6 +7,7 @@ import numpy as np
 from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure
 from svae.report._material import SWITCHING, Material
 from svae.report._palette import palette
+from svae.runs._names import roots
 
 GREEN = "#2a9d5c"
 COLUMNS = 1500  # of the picture of states over training
@@ -94,13 +95,14 @@ def _is_runs(labels):
 def sequences(material: Material):
     """The states of one held-out stretch (across) at every measurement (down)."""
     lines = _labelled(material)
-    rows = [np.repeat(*np.array(line["labels"], int).T) for line in lines]
+    K = len(material.usage)
+    rows = [roots(material.merged, K)[np.repeat(*np.array(line["labels"], int).T) % K] for line in lines]
     frames = max(map(len, rows))
     columns = np.linspace(0, frames - 1, min(frames, COLUMNS)).astype(int)
     image = np.ones((len(rows), len(columns), 3))
     for picture, row in zip(image, rows, strict=True):
         seen = columns < len(row)
-        picture[seen] = palette(len(material.usage))[row[columns[seen]] % len(material.usage)]
+        picture[seen] = palette(K)[row[columns[seen]]]
     figure = new_figure(10.4, min(4.2, 1.3 + 0.16 * len(rows)))
     axes = figure.subplots()
     span = material.duration(frames)

@@ -47,7 +47,8 @@ def _states(material):
     most = (
         f"{label(used[0], material.names)} is the commonest, with {100 * material.usage[used[0]]:.0f} % of the frames"
     )
-    return f"{_count(len(used), 'state is', 'states are')} in use; {most}. {_lasting(material)}"
+    merged = f"{len(material.merged)} more count as another one. " if material.merged else ""
+    return f"{_count(len(used), 'state is', 'states are')} in use; {most}. {merged}{_lasting(material)}"
 
 
 def _lasting(material):
@@ -138,7 +139,7 @@ def _bout_length(material):
 def _unused(material):
     if material.config.model not in SWITCHING:
         return ""
-    idle = len(material.usage) - len(material.states)
+    idle = material.most - len(material.states)
     if idle < max(2, len(material.usage) // 2):
         return ""
     return f"{idle} of {len(material.usage)} states have less than 1 % of the frames; fewer --states would do."

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,15 @@ from svae._queries.batches import bucket, posterior, prepare, require_finite
 from svae.data import Recordings, batch, windows
 from svae.data.recordings import recordings, safe_names, seconds, take
 from svae.pgm import Posterior as Local
-from svae.runs._folder import NAMES, POSTERIOR, PROVENANCE, RunError, locked, write_json, writing
+from svae.runs._folder import POSTERIOR, PROVENANCE, RunError, locked, writing
+from svae.runs._names import Labels, write_labels
 from svae.runs._posterior import Bout, Posterior, bouts, write_bouts, write_posterior
 
 
-def apply(model: SVAE, data: Any, out: str | os.PathLike, names: Mapping[int, str] | None = None) -> tuple[str, ...]:
+def apply(model: SVAE, data: Any, out: str | os.PathLike, labels: Labels | None = None) -> tuple[str, ...]:
     """Write posterior/<recording>.nc and bouts.csv for raw recordings into `out`; the names of the recordings.
 
-    `names` are those that people have given to states; they are kept beside the answers.
+    `labels` are the names and merges that people have given to states; they are kept beside the answers.
     """
     folder, data = Path(out), recordings(data)
     if (folder / PROVENANCE).exists():
@@ -34,9 +35,8 @@ def apply(model: SVAE, data: Any, out: str | os.PathLike, names: Mapping[int, st
     with locked(folder):
         for _ in write_answers(model, data, folder):
             pass
-        if names:
-            with writing(folder):
-                write_json(folder / NAMES, {str(k): name for k, name in names.items()})
+        if labels and any(labels):
+            write_labels(folder, labels)
     return data.names
 
 

@@ -1,10 +1,17 @@
-"""names.json: what people call the states, and which they count as one: {"3": "rear", "merged": {"5": 3}}."""
+"""names.json: what people call the states, and which they count as one: {"3": "rear", "merged": {"5": 3}}.
 
-from collections.abc import Iterable
+The files of a run keep what the model says; whoever reads a `Run` sees the states as people count them.
+"""
+
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Int
+
 from svae.runs._folder import NAMES, RunError, read_json, write_json, writing
+from svae.runs._posterior import Bout, Posterior
 
 MERGED = "merged"
 LONGEST = 80  # characters of a name
@@ -24,12 +31,13 @@ def read_labels(folder: Path) -> Labels:
     found = read_json(folder / NAMES)
     names = {int(k): str(v) for k, v in found.items() if _is_state(k)}
     pairs = found.get(MERGED) if isinstance(found.get(MERGED), dict) else {}
-    merged = {int(k): v for k, v in pairs.items() if _is_state(k) and isinstance(v, int) and v >= 0 and v != int(k)}
+    known = {int(k): v for k, v in pairs.items() if _is_state(k) and isinstance(v, int) and _is_state(str(v))}
+    merged = {k: v for k, v in known.items() if k != v}
     return Labels(names, {k: v for k, v in merged.items() if v not in merged})
 
 
 def _is_state(key: str) -> bool:
-    return key.isascii() and key.isdigit()
+    return key.isascii() and key.isdigit() and len(key) <= 5  # no model has 100,000
 
 
 def write_labels(folder: Path, labels: Labels) -> None:
@@ -60,3 +68,47 @@ def merge(labels: Labels, states: Iterable[int], into: int) -> Labels:
 def unmerge(labels: Labels, state: int) -> Labels:
     """Let a state count as itself again; the state that others were merged into lets all of them go."""
     return labels._replace(merged={k: v for k, v in labels.merged.items() if state not in (k, v)})
+
+
+# --- answers as people count states -------------------------------------------------------------------------------
+
+
+def roots(merged: Mapping[int, int], K: int) -> Int[np.ndarray, " K"]:
+    """The state that each of 0..K-1 counts as."""
+    counted = np.arange(K)
+    for k, root in merged.items():
+        if k < K and root < K:
+            counted[k] = root
+    return counted
+
+
+def as_counted(found: Posterior, merged: Mapping[int, int]) -> Posterior:
+    """Merged states are one: it has the frames and the probability of all of them, and they have none."""
+    if not merged:
+        return found
+    counted = roots(merged, found.probability.shape[1])
+    probability = np.zeros_like(found.probability)
+    np.add.at(probability.T, counted, found.probability.T)
+    return found._replace(state=counted[found.state].astype(found.state.dtype), probability=probability)
+
+
+def joined(bouts: Iterable[Bout], merged: Mapping[int, int]) -> list[Bout]:
+    """Merged states are one, and bouts of it that meet are one bout.
+
+    Its probability is the mean over its frames of that of the state each was in: at least this much of the whole.
+    """
+    found: list[Bout] = []
+    for bout in bouts:
+        bout = bout._replace(state=merged.get(bout.state, bout.state))
+        last = found[-1] if found else None
+        if last and (last.recording, last.state) == (bout.recording, bout.state):
+            found[-1] = _both(last, bout)
+        else:
+            found.append(bout)
+    return found
+
+
+def _both(a: Bout, b: Bout) -> Bout:
+    ours, theirs = a.stop_s - a.start_s, b.stop_s - b.start_s
+    share = ours / (ours + theirs) if ours + theirs > 0 else 0.5
+    return a._replace(stop_s=b.stop_s, probability=share * a.probability + (1 - share) * b.probability)

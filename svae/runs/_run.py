@@ -22,7 +22,7 @@ from svae.runs._folder import (
     read_metrics,
     read_text,
 )
-from svae.runs._names import Labels, read_labels
+from svae.runs._names import Labels, as_counted, joined, read_labels, roots
 from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior, read_states
 
 FORMAT = 1
@@ -103,22 +103,25 @@ class Run:
         return tuple(entry["name"] for entry in self.provenance()["data"])
 
     def posterior(self, name: str) -> Posterior:
-        """What the model says of one of the recordings."""
-        return read_posterior(self._answers(name))
+        """What the model says of one of the recordings; states that people merged are one."""
+        return as_counted(read_posterior(self.answers(name)), self.labels().merged)
 
     def states(self, name: str) -> Any:
-        """The most probable state of each frame (T,) of one of the recordings; the rest of its file is not read."""
-        return read_states(self._answers(name))
+        """The most probable state of each frame (T,), merged states as one; the rest of the file is not read."""
+        found, merged = read_states(self.answers(name)), self.labels().merged
+        K = 1 + max(int(found.max()), *merged.values(), 0)
+        return roots(merged, K)[found].astype(found.dtype)
 
-    def _answers(self, name: str) -> Path:
+    def answers(self, name: str) -> Path:
+        """The file that holds what the model says of one of the recordings, whatever people have merged."""
         names = self.recordings()
         if name not in names:
             raise RunError(f"{self.path} has no recording {name!r}; it has {', '.join(names[:5])}")
         return self.path / POSTERIOR / f"{safe_names(names)[names.index(name)]}.nc"
 
     def bouts(self) -> list[Bout]:
-        """Stretches of one state, recording by recording."""
-        return read_bouts(self.path)
+        """Stretches of one state, recording by recording; states that people merged are one."""
+        return joined(read_bouts(self.path), self.labels().merged)
 
     @property
     def names(self) -> dict[int, str]:

@@ -5,8 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from svae.runs import Labels
-
 
 class Ethogram(NamedTuple):
     """Bout i of T frames goes from start[i] to start[i + 1], the last to T."""
@@ -22,15 +20,6 @@ class Ethogram(NamedTuple):
     def span(self, i: int) -> tuple[int, int]:
         """First frame of a bout, and the first after it."""
         return int(self.start[i]), int(self.start[i + 1]) if i + 1 < len(self.start) else self.frames
-
-
-def roots(labels: Labels, K: int) -> Int[np.ndarray, " K"]:
-    """The state that each counts as."""
-    counted = np.arange(K)
-    for k, root in labels.merged.items():
-        if k < K and root < K:
-            counted[k] = root
-    return counted
 
 
 def ethogram(state: Int[np.ndarray, " T"], counted: Int[np.ndarray, " K"]) -> Ethogram:

@@ -10,7 +10,9 @@ from svae.config import ConfigError
 from svae.data import DataError, Recordings, preprocessed
 from svae.report import palette
 from svae.report._palette import css
-from svae.runs import Labels, Run, RunError, write_labels
+from svae.runs import Run, RunError, write_labels
+from svae.runs._names import roots
+from svae.runs._posterior import read_posterior, read_states
 from svae.view import _bouts, _pictures, _tracks
 
 TEMPORAL = ("hmm", "lds", "slds")  # models that know how a recording goes on
@@ -36,7 +38,7 @@ class Session:
         if not (run.path / "bouts.csv").exists():
             raise RunError(f"{run.path} has no answers yet; wait for the end of its fit, or `svae fit --resume` it")
         self.run, self.config, self.names = run, run.config, run.recordings()
-        self.paths = [run.states(name) for name in self.names]
+        self.paths = [read_states(run.answers(name)) for name in self.names]  # merges change while it looks
         self.K = self.track(0).found.probability.shape[1]
         self.labels = run.labels()
         self._lock, self._reading, self._foretelling = threading.RLock(), threading.Lock(), threading.Lock()
@@ -44,7 +46,7 @@ class Session:
     @functools.lru_cache(3)  # noqa: B019  one session a process
     def track(self, i: int) -> _tracks.Track:
         """The answers of recording i."""
-        return _tracks.track(self.run.posterior(self.names[i]))
+        return _tracks.track(read_posterior(self.run.answers(self.names[i])))
 
     @functools.cached_property
     def fps(self) -> float | None:
@@ -75,13 +77,13 @@ class Session:
 
     @functools.lru_cache(2)  # noqa: B019
     def _ethograms(self, merged: tuple) -> list[_bouts.Ethogram]:
-        counted = _bouts.roots(Labels({}, dict(merged)), self.K)
+        counted = roots(dict(merged), self.K)
         return [_bouts.ethogram(path, counted) for path in self.paths]
 
     def states(self) -> list[dict[str, Any]]:
         """Each state that counts as itself: colour, name, usage, durations, and what was merged into it."""
         found = [self.ethogram(i) for i in range(len(self.names))]
-        counted = _bouts.roots(self.labels, self.K)
+        counted = roots(self.labels.merged, self.K)
         colours = [css(c) for c in palette(self.K)]
         rows = []
         for k, (share, bouts, median) in enumerate(_bouts.statistics(found, self.K)):

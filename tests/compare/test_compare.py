@@ -11,9 +11,10 @@ from benchmarks import compare_study as simulated
 from svae.cli import main
 from svae.cli._examples import EXAMPLES
 from svae.compare import examine
-from svae.compare._measures import joined, measures
+from svae.compare._measures import measures
 from svae.compare._tables import per_animal
 from svae.runs import Bout, Posterior
+from svae.runs._names import joined
 from svae.runs._posterior import bouts, write_bouts
 
 

@@ -1,5 +1,7 @@
 """What a prediction may see, that the linear one is the regression it claims to be, and what is carried on."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,8 +70,22 @@ def test_few_frames_prove_no_memory():
     np.testing.assert_array_equal(residuals.autocorrelation(jnp.zeros((20, 5)), 4), np.zeros(4))
 
 
+def test_the_weights_are_those_of_the_conditional_gaussian():
+    """An offset, an AR(1) and white noise: the exact E[r_{T+h} | r_T, ..., r_{T-7}] and its variance."""
+    c = np.r_[1.0, 0.3 + 0.5 * 0.8 ** np.arange(1, 18)]
+    whole = c[np.abs(np.subtract.outer(np.arange(18), np.arange(18)))]
+    weights, known = residuals.best_linear(jnp.asarray(c[1:]), 8)
+    order = np.r_[np.arange(8)[::-1], 8:18]  # the last comes first
+    past, across = whole[np.ix_(order[:8], order[:8])], whole[np.ix_(order[8:], order[:8])]
+    np.testing.assert_allclose(weights, across @ np.linalg.inv(past), atol=1e-5)
+    np.testing.assert_allclose(known, np.diag(across @ np.linalg.inv(past) @ across.T), atol=1e-5)
+    nothing = residuals.best_linear(jnp.zeros(12), 4)
+    assert nothing[0].shape == (9, 4) and not nothing[0].any() and not nothing[1].any()
+
+
 def test_what_is_carried_no_longer_varies():
-    left = residuals.Residual(jnp.full((3,), 2.0), jnp.array([1.0, 0.6, 0.0]))
+    share = jnp.array([1.0, 0.6, 0.0])
+    left = residuals.Residual(2.0 * share[:, None] * jnp.ones((1, 3)), share**2)
     mean = jnp.zeros((3, 3))
     drawn = jax.random.normal(jax.random.key(0), (4000, 3, 3))
     means, draws = jax.vmap(lambda d: residuals.carried(left, mean, d))(drawn)
@@ -86,8 +102,29 @@ def test_foresight_finds_the_dynamics_that_last():
         x[t] = 1.8 * x[t - 1] - 0.84 * x[t - 2] + rng.normal()
     x = jnp.asarray(_foresight.stretches([x / x.std()], 20), jnp.float32)
     before = jnp.asarray([[float(jnp.sum(x[:, 1] * x[:, 0]) / jnp.sum(x[:, 0] ** 2)), 0.0]])
-    after = _foresight.least_error_ahead(before, x)
+    after = _foresight.least_error_ahead(before, x, 3000 / 20)
     assert after[0, 0] < before[0, 0] - 0.01
     q = MNIW(before, jnp.eye(1) * 0.01, jnp.eye(2), jnp.asarray(10.0))
-    moved = _foresight.refitted(q, x)
+    moved = _foresight.refitted(q, x, 3000 / 20)
     assert jnp.all(moved.S > q.S) and jnp.allclose(moved.M, after) and moved.nu == q.nu
+    few = _foresight.least_error_ahead(before, x, 1e-6)
+    np.testing.assert_allclose(few, before, atol=1e-3)  # no stretch speaks for another one
+
+
+def test_trust_is_what_left_out_blocks_confirm():
+    """A slow AR(1) foretells its next frames; of white noise nothing is confirmed."""
+    rng = np.random.default_rng(0)
+    slow = np.zeros((20_000, 2))
+    for t in range(1, len(slow)):
+        slow[t] = 0.99 * slow[t - 1] + rng.normal(size=2)
+    assert _foresight.trust([slow[:9000], slow[9000:]], 10).min() > 0.95
+    white = rng.normal(size=(20_000, 2))
+    assert _foresight.trust([white], 10).max() < 0.3
+    assert [len(x) for x in _foresight.blocks([white[:100], white[:40]], 10)] == [25, 25, 25, 25, 40]
+    np.testing.assert_array_equal(_foresight.trust([white[:8]], 10), np.ones(10))
+
+
+def test_what_is_not_trusted_is_the_mean_of_the_frames_seen():
+    foretold = _foresight.Foresight.mean
+    found = foretold(SimpleNamespace(trust=np.array([1.0, 0.5])), np.full((5, 3), 2.0), np.full((7, 2, 3), 4.0))
+    np.testing.assert_allclose(found, [[4, 4, 4], [3, 3, 3]])

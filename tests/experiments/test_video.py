@@ -25,7 +25,8 @@ def unchanged(model, data):
 
 def test_mouse_writes_figures_numbers_and_a_model(tmp_path, monkeypatch):
     monkeypatch.setattr(mouse, "fit", unchanged)
-    monkeypatch.setattr(_predictions, "DRAWS", 4)  # the program that the figure needs: one less to compile
+    monkeypatch.setattr(_predictions, "DRAWS", 4)
+    monkeypatch.setattr(mouse, "FUTURES", 4)  # the same program: one less to compile
     found = mouse.run(tmp_path, seed=0, progress=quiet, settings=TINY)
     for name in ("manifold", "predictions", "horizons"):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000 and (tmp_path / f"{name}.pdf").stat().st_size > 5000

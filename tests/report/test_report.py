@@ -15,7 +15,8 @@ import pytest
 from svae.cli import main
 from svae.experiments._figures import style
 from svae.report import movies, report
-from svae.report._drawings import _of_trust, drawings
+from svae.report._drawings import _about, _of_trust, drawings
+from svae.report._dynamics import conditionals
 from svae.report._material import gather
 from svae.report._palette import palette
 from svae.report._report import page_text
@@ -101,6 +102,17 @@ def test_where_the_recordings_are_gone_the_page_says_so(run, tmp_path):
     assert "forecast" not in names and "latents" in names and "gone.npz" in text
     with pytest.raises(RunError, match=r"movies need the recordings again: .*gone\.npz"):
         next(movies(Run(copy)))
+
+
+def test_states_that_people_merged_are_one(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    before = gather(Run(tmp_path / "copy"))
+    (tmp_path / "copy" / "names.json").write_text(json.dumps({"1": "walk", "merged": {"2": 1}}))
+    material = gather(Run(tmp_path / "copy"))
+    np.testing.assert_allclose(material.usage, [before.usage[0], before.usage[1] + before.usage[2], 0])
+    assert 2 not in material.states and 2 not in {s.state for s in material.stretches} and material.most == 2
+    assert "1 more count as another one" in " ".join(summary(material))
+    assert _about(material, conditionals(material.model), 1).endswith("counts state 2 too")
 
 
 def test_a_run_without_answers_is_refused(run, tmp_path):

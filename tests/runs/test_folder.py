@@ -1,5 +1,6 @@
 """What a finished run leaves, and that anybody can read it."""
 
+import csv
 import itertools
 import json
 import shutil
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import netcdf_file
 
 from svae import runs
+from svae.cli import main
 from svae.config import Config
 from svae.data import recordings, seconds
 from tests.runs.conftest import CONFIG, walks
@@ -81,7 +84,7 @@ def test_bouts_tile_every_recording(whole):
 
 def test_apply_gives_the_training_segmentation_together_or_alone(whole, tmp_path):
     model = whole.model()
-    runs.apply(model, walks(), tmp_path / "all", names={0: "still"})
+    runs.apply(model, walks(), tmp_path / "all", labels=runs.Labels({0: "still"}, {1: 0}))
     alone = recordings({"walk 3": walks().sequences[3]}, fps=10.0)
     runs.apply(model, alone, tmp_path / "one")
     for file in (whole.path / "posterior").iterdir():
@@ -89,9 +92,36 @@ def test_apply_gives_the_training_segmentation_together_or_alone(whole, tmp_path
     one = tmp_path / "one" / "posterior" / "walk 3.nc"
     assert one.read_bytes() == (whole.path / "posterior" / one.name).read_bytes()
     assert (whole.path / "bouts.csv").read_text() == (tmp_path / "all" / "bouts.csv").read_text()
-    assert json.loads((tmp_path / "all" / "names.json").read_text()) == {"0": "still"}
+    assert json.loads((tmp_path / "all" / "names.json").read_text()) == {"0": "still", "merged": {"1": 0}}
     with pytest.raises(runs.RunError, match="answers of its own"):
         runs.apply(model, walks(), whole.path)
+
+
+def test_states_that_people_merged_are_one_to_every_reader(whole, tmp_path):
+    shutil.copytree(whole.path, tmp_path / "run")
+    run, name = runs.Run(tmp_path / "run"), "walk 2"
+    before, labels = run.posterior(name), runs.merge(run.labels(), [0, 2], into=2)
+    runs.write_labels(run.path, runs.rename(labels, 2, "rear up"))
+    found = run.posterior(name)
+    np.testing.assert_array_equal(found.state, np.where(before.state == 0, 2, before.state))
+    np.testing.assert_array_equal(run.states(name), found.state)
+    together = np.stack([0 * before.probability[:, 0], before.probability[:, 1], before.probability[:, ::2].sum(1)], 1)
+    np.testing.assert_allclose(found.probability, together, atol=1e-6)
+    test_bouts_tile_every_recording(run)
+    for kind in ("csv", "netcdf"):
+        assert main(["export", str(run.path), "--to", kind, "--out", str(tmp_path / kind), "--json"]) == 0
+        with open(tmp_path / kind / "bouts.csv", newline="") as stream:
+            bouts = list(csv.DictReader(stream))
+        assert [int(row["state"]) for row in bouts] == [b.state for b in run.bouts()]
+        assert {row["state_name"] for row in bouts} <= {"rear up", "state 1"}
+    with netcdf_file(tmp_path / "netcdf" / "walk 2.nc", mmap=False) as opened:
+        np.testing.assert_array_equal(opened.variables["state"].data, found.state)
+        assert opened.variables["state"].flag_meanings == b"state_0 state_1 rear_up"
+        assert opened.variables["time"].units == b"s"
+    (run.path / "names.json").write_text(json.dumps({"merged": {"0": 10**12, "7": 0}}))
+    assert run.bouts() == whole.bouts() and (run.states(name) == before.state).all()
+    runs.write_labels(run.path, runs.unmerge(run.labels(), 0))
+    np.testing.assert_array_equal(run.posterior(name).state, before.state)
 
 
 def test_reading_a_run_needs_no_jax(whole):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from svae.runs import Labels, Posterior, RunError, merge, rename, unmerge, write_labels
-from svae.runs._names import read_labels
+from svae.runs._names import read_labels, roots
 from svae.view import _bouts, _tracks
 
 
@@ -51,7 +51,7 @@ def test_the_commonest_state_of_each_bin_is_counted_by_frames():
 
 def test_merged_states_have_one_bout_where_they_had_two():
     state = np.array([0, 0, 1, 1, 2, 2, 0, 1])
-    counted = _bouts.roots(merge(Labels({}, {}), [0, 1], 0), 3)
+    counted = roots(merge(Labels({}, {}), [0, 1], 0).merged, 3)
     path = _bouts.ethogram(state, counted)
     assert path.start.tolist() == [0, 4, 6] and path.state.tolist() == [0, 2, 0]
     assert path.span(path.at(3)) == (0, 4) and path.span(path.at(7)) == (6, 8)
