@@ -65,6 +65,7 @@ def _rows(path):
 def ours(sequences, fps, states, seed, settings, limit):
     """What `svae fit DATA --states K --max-time` does; also the labels of its warm start."""
     import svae
+    from svae._fit import final_model
     from svae.cli._options import suited
     from svae.data import find_preprocess, recordings
 
@@ -74,13 +75,13 @@ def ours(sequences, fps, states, seed, settings, limit):
     preprocess = find_preprocess(data, config)
     model = svae.make(preprocess.shape(data.sequences[0].shape[1:]), config, preprocess=preprocess)
     labels = lambda model: np.concatenate(svae.segment(model, data).labels)  # noqa: E731
-    end, warm = time.time() + limit, model
+    end, warm = time.process_time() + limit, model
     for step in svae.fit(model, data):
         warm = step.model if step.phase == "warm-up" else warm
-        if time.time() > end:
+        if time.process_time() > end and step.state is not None:
             break
-    facts = {"steps": int(step.step), "held_out": float(step.held_out), "target": config.target_duration}
-    return labels(step.model), facts | {"warm": labels(warm)}
+    facts = {"steps": int(step.step), "best": int(step.state.best_done), "held_out": float(step.state.best_bound)}
+    return labels(final_model(step.state)), facts | {"target": config.target_duration, "warm": labels(warm)}
 
 
 def components(sequences):
@@ -176,7 +177,7 @@ def main():
     parser.add_argument("--methods", nargs="+", choices=("ours", *PEERS), default=("ours", *PEERS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--settings", type=json.loads, default={}, help="options of ours, as JSON, for experiments")
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds of one fit of ours")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="processor seconds of one fit of ours")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("segmentation.json"))
     parser.add_argument("--one", nargs=3, metavar=("SET", "METHOD", "SEED"), help=argparse.SUPPRESS)

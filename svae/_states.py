@@ -14,6 +14,7 @@ STARTS = 4
 FEATURE_WINDOW = 9  # frames, where no duration is asked for
 WINDOW_SHARE = 0.45  # of the duration of a bout: long enough to span a phase, short enough to meet one action
 FEATURES = 12
+FARTHEST = 3.0  # sd from the mean at which a start sees what lies beyond: a glitch must not get a state of its own
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
 LONGEST = 500  # frames of a piece
@@ -40,7 +41,7 @@ def find_states(
     """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
     rng = np.random.default_rng(seed)
     frames = _frames([piece for x in latents for piece in _pieces(x)], dynamic)
-    features = action_features(latents, _window(duration)) if dynamic else np.concatenate(latents)
+    features = action_features(latents, _window(duration)) if dynamic else _bounded(np.concatenate(latents))
     found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(starts)]
     best = max(found, key=lambda states: states.log_likelihood)
     weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
@@ -125,20 +126,33 @@ def _mixed(p: np.ndarray, switch: float) -> np.ndarray:
 
 
 def action_features(latents: list[np.ndarray], window: int = FEATURE_WINDOW) -> np.ndarray:
-    """Position, log speed and turning of all sequences, averaged over a window: an action, whatever its phase."""
-    features = np.concatenate([_motion(np.asarray(x, float), window) for x in latents])
-    centred = (features - features.mean(0)) / (features.std(0) + 1e-9)
+    """Position, log speed and turning of all sequences, averaged over a window: an action, whatever its phase.
+
+    Each of the three weighs the same, however many columns it has: of D dimensions there are D² / 2 turnings.
+    """
+    moved = [_motion(np.asarray(x, float), window) for x in latents]
+    centred = np.concatenate([_weighed(np.concatenate(kind)) for kind in zip(*moved, strict=True)], 1)
     if centred.shape[1] <= FEATURES:
         return centred
     _, _, Vt = np.linalg.svd(centred[:: max(1, len(centred) // 5000)], full_matrices=False)
     return centred @ Vt[:FEATURES].T
 
 
-def _motion(x: np.ndarray, window: int) -> np.ndarray:
+def _weighed(columns: np.ndarray) -> np.ndarray:
+    """Columns (N, n) of about unit variance together."""
+    return _bounded(columns) / np.sqrt(max(1, columns.shape[1]))
+
+
+def _bounded(columns: np.ndarray) -> np.ndarray:
+    """Columns (N, n) at mean 0 and unit variance, then bounded."""
+    return np.clip((columns - columns.mean(0)) / (columns.std(0) + 1e-9), -FARTHEST, FARTHEST)
+
+
+def _motion(x: np.ndarray, window: int) -> tuple[np.ndarray, ...]:
     v = np.gradient(x, axis=0) if len(x) > 1 else np.zeros_like(x)
     i, j = np.triu_indices(x.shape[1], 1)
     turning = x[:, i] * v[:, j] - x[:, j] * v[:, i]
-    return np.c_[smooth(x, window), np.log(smooth(v**2, window) + 1e-3), smooth(turning, window)]
+    return smooth(x, window), np.log(smooth(v**2, window) + 1e-3), smooth(turning, window)
 
 
 def smooth(x: np.ndarray, window: int = FEATURE_WINDOW) -> np.ndarray:

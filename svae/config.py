@@ -14,7 +14,7 @@ PRECISIONS = ("diagonal", "full")
 LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "student_t")
 VARIANCES = ("fixed", "learned", "network")
 WEIGHTS = ("point", "gaussian")
-PREPROCESSING = ("auto", "none", "keypoints", "frames", "depth")
+PREPROCESSING = ("auto", "none", "keypoints", "distances", "frames", "depth")
 
 
 class ConfigError(ValueError):

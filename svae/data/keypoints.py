@@ -21,6 +21,11 @@ def moving_points(frames: Float[np.ndarray, "T P d"]) -> Int[np.ndarray, " kept"
     return kept if len(kept) >= 2 else np.arange(frames.shape[1])
 
 
+def median_places(frames: Float[np.ndarray, "T P d"]) -> Float[np.ndarray, "P 2"]:
+    """Where points are most of the time."""
+    return np.nanmedian(_enough(frames[..., :2]), 0)
+
+
 def _enough(xy):
     """Columns without any value get one, so that no percentile is asked of nothing."""
     return np.where(np.isnan(xy).all(0), 0.0, xy)
@@ -100,6 +105,14 @@ def rotation(xy: np.ndarray, body: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     length = np.hypot(along, across)
     safe = np.where(length > 0, length, 1.0)
     return np.where(length > 0, along / safe, 1.0), across / safe
+
+
+def distances(points: np.ndarray, least: float) -> np.ndarray:
+    """log(|y_p - y_q| + least) of all pairs (T, P (P - 1) / 2, 1): the shape of a body, however it lies and looks."""
+    first, second = np.triu_indices(points.shape[1], 1)
+    with np.errstate(invalid="ignore"):  # two infinite points; `check` finds those
+        between = points[:, first].astype(np.float64) - points[:, second]
+    return np.log(np.linalg.norm(between, axis=-1, keepdims=True) + least)
 
 
 def aligned(frames: np.ndarray, body: np.ndarray) -> np.ndarray:

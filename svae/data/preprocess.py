@@ -3,8 +3,9 @@
 | kind      | frames                  | becomes                                                              |
 |-----------|-------------------------|----------------------------------------------------------------------|
 | none      | any                     | themselves                                                           |
-| keypoints | (P, 2) or (P, 3)        | centred on the body and turned to its heading, still points in a room |
-|           |                         | left out                                                             |
+| keypoints | (P, 2) or (P, 3)        | centred on the body and turned to its heading; three or more points  |
+|           |                         | that stand still become one row: how far the body is from a wall     |
+| distances | (P, 2) or (P, 3)        | logarithms of the distances between points of the body, and that row |
 | frames    | (H, W) or (H, W, C)     | grey, resized                                                        |
 | depth     | (H, W)                  | clipped to percentiles, resized                                      |
 """
@@ -15,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from . import images, keypoints
+from . import images, keypoints, place
 from .recordings import DataError, Recordings
 from .views import Mapped, cut
 
-KINDS = ("none", "keypoints", "frames", "depth")
+KINDS = ("none", "keypoints", "distances", "frames", "depth")
+POINTS = ("keypoints", "distances")
 LARGE = 64  # pixels; longer sides are resized unless told otherwise
 SIZE = 32  # pixels of the longer side after that
 PERCENTILES = (0.5, 99.5)  # of depth
+LEAST = 0.05  # of a body length, added to a distance before its logarithm: points that meet are not far apart in it
 RUNS, RUN = 40, 100  # stretches of frames, and frames in each, on which it is found
 
 
@@ -31,8 +34,10 @@ class Preprocess:
     """A map of frames (T, *event) to frames (T, *event after), one frame at a time."""
 
     kind: str = "none"
-    keep: tuple[int, ...] = ()  # keypoints: which points stay
-    body: tuple[tuple[float, ...], ...] = ()  # keypoints: the reference posture of those points
+    keep: tuple[int, ...] = ()  # points: which of them stay
+    body: tuple[tuple[float, ...], ...] = ()  # points: the reference posture of those
+    room: tuple[int, ...] = ()  # points: which are corners of the room, around it
+    floor: tuple[tuple[float, ...], ...] = ()  # points: where those corners stood
     size: tuple[int, int] | None = None  # frames, depth: (H, W) after
     low: float | None = None  # depth: values are clipped to [low, high]
     high: float | None = None
@@ -41,28 +46,30 @@ class Preprocess:
         """The shape of a frame afterwards; DataError for frames that it is not made for."""
         if self.kind == "none":
             return tuple(event)
-        if self.kind == "keypoints":
+        if self.kind in POINTS:
             return self._points(event)
         if len(event) not in (2, 3) or (len(event) == 3 and event[2] not in (1, 3, 4)):
             raise DataError(f"Preprocessing of {self.kind} needs images (H, W) or (H, W, C), not frames of {event}.")
         return self.size
 
     def _points(self, event):
-        if len(event) != 2 or event[1] != len(self.body[0]) or event[0] <= max(self.keep):
+        most = max(self.keep + self.room)
+        if len(event) != 2 or event[1] != len(self.body[0]) or event[0] <= most:
             raise DataError(
-                f"The model's keypoints are {max(self.keep) + 1} points in {len(self.body[0])} dimensions at least, "
+                f"The model's keypoints are {most + 1} points in {len(self.body[0])} dimensions at least, "
                 f"the data have frames of {event}."
             )
-        return len(self.keep), event[1]
+        P = len(self.keep)
+        if self.kind == "distances":
+            return P * (P - 1) // 2 + 2 * bool(self.room), 1
+        return P + bool(self.room), event[1]
 
     def apply(self, frames: np.ndarray) -> np.ndarray:
         """(T, *event) to (T, *event after); NaN stays missing, and an infinite value stays for `check` to find."""
         if self.kind == "none":
             return frames
-        if self.kind == "keypoints":
-            points = frames[:, list(self.keep)]
-            turned = keypoints.aligned(points, np.array(self.body))
-            return np.where(np.isinf(points), points, turned).astype(np.float32)
+        if self.kind in POINTS:
+            return self._seen(frames).astype(np.float32)
         pixels = images.gray(frames)
         if self.kind == "depth":
             pixels = np.clip(pixels, self.low, self.high)
@@ -70,19 +77,37 @@ class Preprocess:
             raise DataError("A frame holds infinite pixels; replace them by NaN (missing) or clip them.")
         return images.resize(pixels, self.size).astype(np.float32)
 
+    def _seen(self, frames):
+        """The points of the body by themselves, then its place."""
+        points, body = frames[:, list(self.keep)], np.array(self.body)
+        if self.kind == "keypoints":
+            shape = np.where(np.isinf(points), points, keypoints.aligned(points, body))
+        else:
+            far = place.reach(body)
+            shape = far * keypoints.distances(points, LEAST * far)
+        if not self.room:
+            return shape
+        room = place.corners(frames[:, list(self.room), :2], np.array(self.floor))
+        found = place.place(points, room, body)
+        return np.concatenate([shape, found if self.kind == "keypoints" else np.moveaxis(found[..., :2], 1, 2)], 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON knows."""
-        lists = {"keep": list(self.keep), "body": [list(point) for point in self.body]}
+        lists = {"keep": list(self.keep), "room": list(self.room)}
+        lists |= {"body": [list(point) for point in self.body], "floor": [list(point) for point in self.floor]}
         return dataclasses.asdict(self) | lists | {"size": None if self.size is None else list(self.size)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Preprocess":
         """What `to_dict` gave; anything else is a ValueError."""
         try:
+            values = {"room": [], "floor": []} | values  # models from before there was a place have none
             made = cls(
                 str(values["kind"]),
                 tuple(int(i) for i in values["keep"]),
                 tuple(tuple(float(x) for x in point) for point in values["body"]),
+                tuple(int(i) for i in values["room"]),
+                tuple(tuple(float(x) for x in point) for point in values["floor"]),
                 None if values["size"] is None else tuple(int(n) for n in values["size"]),
                 None if values["low"] is None else float(values["low"]),
                 None if values["high"] is None else float(values["high"]),
@@ -108,8 +133,8 @@ def find(data: Recordings, config: Any) -> Preprocess:
     kind = config.preprocess if config.preprocess != "auto" else _guess(data.sequences[0], event, config.size)
     if kind == "none":
         return Preprocess()
-    if kind == "keypoints":
-        return _find_keypoints(data, event)
+    if kind in POINTS:
+        return _find_points(data, event, kind)
     if len(event) not in (2, 3) or (len(event) == 3 and event[2] not in (1, 3, 4)):
         raise DataError(f'preprocess = "{kind}" needs images (H, W) or (H, W, C), the data have frames of {event}.')
     size = images.shrunk(*event[:2], config.size or min(SIZE, max(event[:2])))
@@ -129,15 +154,23 @@ def _guess(y, event, size):
     return "none"
 
 
-def _find_keypoints(data, event):
+def _find_points(data, event, kind):
     if len(event) != 2 or event[1] not in (2, 3) or event[0] < 2:
-        raise DataError(f'preprocess = "keypoints" needs frames (P, 2) or (P, 3) of P >= 2 points, not {event}.')
+        raise DataError(f'preprocess = "{kind}" needs frames (P, 2) or (P, 3) of P >= 2 points, not {event}.')
     frames = np.concatenate([np.where(np.isfinite(run), run, np.nan) for run in _runs(data)])
     keep = keypoints.moving_points(frames)
     names = tuple(getattr(data.sequences[0], "points", ()))
     named = tuple(names[i] for i in keep) if len(names) == event[0] else ()
     body = keypoints.posture(frames[:, keep], named)
-    return Preprocess("keypoints", tuple(keep.tolist()), tuple(tuple(map(float, point)) for point in body))
+    still = np.setdiff1d(np.arange(event[0]), keep)
+    places = keypoints.median_places(frames[:, still])
+    around = place.walls(places)
+    room, floor = tuple(still[around].tolist()), _tuples(places[around])
+    return Preprocess(kind, tuple(keep.tolist()), _tuples(body), room, floor)
+
+
+def _tuples(rows):
+    return tuple(tuple(map(float, row)) for row in rows)
 
 
 def _pixels(data):

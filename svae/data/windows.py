@@ -8,6 +8,9 @@ from jaxtyping import Bool, Float, Int
 from .recordings import DataError, Recordings, take
 from .views import cut
 
+MOST = 2.0  # times the share to hold out that a recording may be, to be held out whole
+SHORT = 20  # frames; a recording of so few has no end to hold out
+
 
 class Windows(NamedTuple):
     """Rows of windows: frames [first, last) are inferred, [core_first, core_last) counted; `length` = the longest."""
@@ -73,10 +76,15 @@ def epoch_order(num_windows: int, batch_size: int, *, seed: int, epoch: int) -> 
 
 
 def split(data: Recordings, fraction: float, seed: int) -> Split:
-    """Hold out whole recordings where there are at least 3, else the last `fraction` of each."""
+    """Hold out whole recordings where there are at least 3 and none is too large for it, else the end of each.
+
+    Of three recordings one is a third of all frames, where a tenth is asked for, and may be all there is of an action.
+    """
     if not 0 < fraction < 1:
         raise DataError(f"Cannot hold out a fraction of {fraction}; use a number between 0 and 1, such as 0.2.")
-    return _split_whole(data, fraction, seed) if len(data.sequences) >= 3 else _split_ends(data, fraction)
+    lengths = [len(y) for y in data.sequences]
+    whole = len(lengths) >= 3 and (max(lengths) <= MOST * fraction * sum(lengths) or min(lengths) <= SHORT)
+    return _split_whole(data, fraction, seed) if whole else _split_ends(data, fraction)
 
 
 def _split_whole(data, fraction, seed):

@@ -64,6 +64,8 @@ def _chosen(material, most: int) -> tuple[list[int], bool]:
     if len(lengths) < 3 or config.held_out == 0:
         return long[:most], False
     held = split(material.raw, config.held_out, config.seed).test.names
+    if len(held) == len(lengths):  # the end of each
+        return long[:most], False
     unseen = [i for i in long if material.raw.names[i] in held]
     return (unseen or long)[:most], bool(unseen)
 

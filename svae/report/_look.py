@@ -25,6 +25,7 @@ class Look(NamedTuple):
     low: np.ndarray
     high: np.ndarray
     edges: tuple[tuple[int, int], ...] = ()  # points joined by lines
+    points: int = 0  # rows of a frame that are points of the body; a place in the room is not drawn
     columns: tuple[int, ...] = ()
     colours: np.ndarray | None = None  # (256, 3) bytes for images of one channel
     around: int = 45  # frames that a trace shows to each side of the moment
@@ -35,7 +36,7 @@ def find_look(material: Material) -> Look:
     frames = np.asarray(sample_frames(material.seen, SAMPLED, 0), float)
     event, known = frames.shape[1:], getattr(material.raw.sequences[0], "kind", "")
     if material.model.preprocess.kind == "keypoints" or (len(event) == 2 and event[0] >= 3 and event[1] in (2, 3)):
-        return _points(frames)
+        return _points(frames[:, : len(material.model.preprocess.keep) or event[0]])
     channels = len(event) == 3 and event[2] in (1, 3, 4)
     if (len(event) == 2 or channels) and min(event[:2]) >= 8:
         return _image(frames, "gray" if known == "frames" or material.model.preprocess.kind == "frames" else "magma")
@@ -56,7 +57,8 @@ def _points(frames):
     low, high = np.nanpercentile(xy, [0.5, 99.5], axis=0)
     half = 0.6 * (high - low)
     half = np.maximum(half, half[::-1] / WIDEST) + 1e-9
-    return Look("points", (low + high) / 2 - half, (low + high) / 2 + half, edges=skeleton(frames[..., :2]))
+    bones = skeleton(frames[..., :2])
+    return Look("points", (low + high) / 2 - half, (low + high) / 2 + half, edges=bones, points=frames.shape[1])
 
 
 def skeleton(xy: np.ndarray) -> tuple[tuple[int, int], ...]:
@@ -96,7 +98,7 @@ def paint(look: Look, frames: np.ndarray, t: int, height: int, ink: tuple | None
     if look.kind == "image":
         return _paint_image(look, frames[t], height)
     if look.kind == "points":
-        return _paint_points(look, frames[t], height, ink)
+        return _paint_points(look, frames[t, : look.points], height, ink)
     return _paint_traces(look, frames.reshape(len(frames), -1), t, height, ink)
 
 

@@ -26,6 +26,7 @@ class Look(NamedTuple):
     colours: str = "gray"  # or magma: of images with one channel
     edges: tuple[tuple[int, int], ...] = ()  # points joined by lines
     columns: tuple[int, ...] = ()
+    points: int = 0  # rows of a frame that are points of the body; a place in the room is not drawn
     upwards: bool = False  # whether y points up, as in the world, or down, as in a picture
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def find_look(frames: np.ndarray, before: Preprocess, kind: str) -> Look:
     """For frames (n, *event) as the model sees them; `kind` is what their file calls them."""
     event = frames.shape[1:]
     if before.kind == "keypoints" or (len(event) == 2 and event[0] >= 3 and event[1] in (2, 3)):
-        return points_look(frames)
+        return points_look(frames[:, : len(before.keep) or event[0]])
     channels = len(event) == 3 and event[2] in (1, 3, 4)
     if (len(event) == 2 or channels) and min(event[:2]) >= 8:
         low, high = np.nanpercentile(frames, [0.5, 99.8])
@@ -61,7 +62,8 @@ def points_look(frames: np.ndarray, within: tuple[float, float] = BODY) -> Look:
     xy = frames[..., :2].reshape(-1, 2)
     low, high = np.nanpercentile(xy, within, axis=0)
     room = ROOM * (high - low).max() + 1e-9
-    return Look("points", low - room, high + room, edges=skeleton(frames[..., :2]), upwards=frames.shape[-1] == 3)
+    look = Look("points", low - room, high + room, edges=skeleton(frames[..., :2]), upwards=frames.shape[-1] == 3)
+    return look._replace(points=frames.shape[1])
 
 
 def _traces(columns):
@@ -74,7 +76,7 @@ def _traces(columns):
 def drawable(look: Look, frames: np.ndarray) -> np.ndarray:
     """Frames (n, *event) as bytes (n, H, W) or (n, H, W, 3), points (n, P, 2), or columns (n, C)."""
     if look.kind == "points":
-        return frames[..., :2].astype(np.float32)
+        return frames[:, : look.points, :2].astype(np.float32)
     if look.kind == "traces":
         return frames.reshape(len(frames), -1)[:, list(look.columns)].astype(np.float32)
     level = np.nan_to_num((frames - look.low) / (look.high - look.low), nan=0.0)

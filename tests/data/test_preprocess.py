@@ -7,7 +7,7 @@ import pytest
 
 from svae import data
 from svae.config import Config
-from svae.data import images, keypoints
+from svae.data import images, keypoints, place
 from svae.data.views import Floats
 
 NAMES = ("nose", "left ear", "right ear", "spine", "tail base", "rear paw")
@@ -85,6 +85,61 @@ def test_corners_of_the_room_are_left_out():
     assert p.keep == (2, 3, 4, 5, 6, 7) and p.shape((8, 2)) == (6, 2)
 
 
+ROOM = np.array([[0.0, 0], [300, 0], [300, 200], [0, 200], [150, 100]])  # four corners and the centre
+
+
+def in_a_room(T=300):
+    """An animal that visits all of a room whose corners are tracked, noise apart."""
+    y, _, place = animal(T, noise=0.0)
+    low, high = place.min(0), place.max(0)
+    y = y - place[:, None] + ((place - low) / (high - low) * [300, 200])[:, None]
+    corners = ROOM + 0.01 * np.random.default_rng(0).normal(size=(T, 5, 2))
+    return np.concatenate([corners, y], 1)
+
+
+def test_tracked_corners_tell_how_far_the_body_and_its_front_are_from_a_wall():
+    y = in_a_room()
+    p = found(y, ("tl", "tr", "br", "bl", "centre", *NAMES))
+    z = p.apply(y)
+    far = place.reach(np.array(p.body))
+    distance = lambda xy: np.clip(np.minimum(xy, [300, 200] - xy).min(-1), -far, far)  # noqa: E731
+    assert sorted(p.room) == [0, 1, 2, 3] and z.shape[1:] == p.shape((11, 2)) == (7, 2)
+    np.testing.assert_allclose(z[:, 6, 0], distance(y[:, 5:].mean(1)), atol=0.1)
+    np.testing.assert_allclose(z[:, 6, 1], distance(y[:, 5]), atol=0.1)
+    assert z[:, 6].std(0).min() > 0.5
+
+
+def test_the_place_does_not_see_where_the_camera_stands_and_bears_corners_that_are_missing():
+    y = in_a_room()
+    p = found(y)
+    np.testing.assert_allclose(p.apply(y @ turn(2.1).T + [-40.0, 900.0]), p.apply(y), atol=1e-2)
+    gappy = y.copy()
+    gappy[::2, 1] = np.nan
+    np.testing.assert_allclose(p.apply(gappy), p.apply(y), atol=0.1)
+
+
+def test_points_in_line_are_no_room_and_a_height_has_no_wall():
+    y = in_a_room()
+    line = np.concatenate([y[:, [0, 1]], (y[:, :1] + y[:, 1:2]) / 2, y[:, 5:]], 1)
+    line[:, :3, 1] = 0.0
+    assert found(line).room == ()
+    tall = np.concatenate([y, np.ones((300, 11, 1))], -1)
+    z = found(tall).apply(tall)
+    assert z.shape == (300, 7, 3) and (z[:, 6, 2] == 0).all()
+
+
+def test_distances_are_of_the_body_alone_and_its_place_comes_last():
+    y = in_a_room()
+    p, aligned = found(y, preprocess="distances"), found(y)
+    z, points = p.apply(y), y[:, 5:]
+    assert z.shape[1:] == p.shape((11, 2)) == (6 * 5 // 2 + 2, 1) and p.room == aligned.room
+    far = place.reach(np.array(p.body))
+    between = np.linalg.norm(points[:, 0] - points[:, 5], axis=-1)
+    np.testing.assert_allclose(np.exp(z[:, 4, 0] / far) - 0.05 * far, between, rtol=1e-4)
+    np.testing.assert_array_equal(z[:, -2:, 0], aligned.apply(y)[:, -1])
+    np.testing.assert_allclose(p.apply(y @ turn(0.4).T + [7.0, 9.0]), z, atol=1e-2)
+
+
 def test_height_stays_and_only_the_ground_plane_turns():
     y, _, _ = animal()
     height = np.random.default_rng(0).normal(size=(400, 6, 1)) + 7
@@ -138,6 +193,7 @@ CHOICES = [
     ((5,), {}, "none"), ((30, 30), {}, "none"), ((64, 64), {}, "none"), ((100, 80), {}, "frames"),
     ((6, 2), {}, "keypoints"),
     ((6, 3), {}, "keypoints"), ((2, 2), {}, "none"), ((70, 70, 3), {}, "frames"), ((30, 30), {"size": 16}, "frames"),
+    ((6, 3), {"preprocess": "distances"}, "distances"),
     ((6, 2), {"preprocess": "none"}, "none"), ((30, 30), {"preprocess": "frames"}, "frames"), ((4, 100), {}, "none"),
 ]  # fmt: skip
 
@@ -180,6 +236,12 @@ NONE = data.Preprocess().to_dict()
 def test_nothing_but_a_preprocessing_is_read_back(values):
     with pytest.raises(ValueError, match="no preprocessing"):
         data.Preprocess.from_dict(values)
+
+
+def test_a_preprocessing_from_before_there_was_a_place_is_read():
+    p = found(animal(100)[0])
+    old = {name: value for name, value in p.to_dict().items() if name not in ("room", "floor")}
+    assert data.Preprocess.from_dict(old) == p
 
 
 def test_rotation_of_the_body_itself_is_none():

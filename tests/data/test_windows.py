@@ -97,6 +97,13 @@ def test_split_of_few_recordings_holds_out_their_ends(fraction):
         assert len(a) >= 1 and len(b) >= 1
 
 
+def test_a_recording_that_is_far_more_than_was_asked_for_is_not_held_out_whole():
+    train, test = data.split(ragged((50, 60, 70)), 0.1, seed=0)
+    assert [len(y) for y in test.sequences] == [5, 6, 7] and train.frames == 162
+    assert [len(y) for y in data.split(ragged((50, 60, 70)), 0.3, seed=0).test.sequences] in ([50], [60], [70])
+    assert len(data.split(ragged((9, 60, 70)), 0.1, seed=0).test.names) == 1
+
+
 def test_recordings_accept_an_array_a_list_and_a_dict():
     y = np.arange(6).reshape(3, 2).astype(np.int8)
     for given in (y, [y], {"recording 0": y}, data.recordings(y)):

@@ -37,6 +37,13 @@ def test_a_picture_has_the_size_that_was_asked_for(shape):
     )
 
 
+def test_a_place_in_the_room_is_not_drawn():
+    points = np.random.default_rng(0).normal(size=(50, 6, 2)).astype(np.float32)
+    placed = np.concatenate([points, np.full((50, 1, 2), 70, np.float32)], 1)
+    look = _points(points)
+    assert np.array_equal(paint(look, placed, 3, 64), paint(look, points, 3, 64))
+
+
 def test_a_line_covers_the_pixels_it_passes_and_no_others():
     image = _raster.canvas(20, 20, (0, 0, 0))
     _raster.segment(image, np.array([2.0, 10.0]), np.array([17.0, 10.0]), 1.0, (255, 255, 255))
