@@ -12,14 +12,13 @@ ratio is the median over rounds of peer / ours, with its quartiles. `processor` 
 import argparse
 import json
 import sys
-import time
 import warnings
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from svae import messages
+from svae.bench._race import ceilings, once
 
 GAUSSIAN = ("filter", "smooth", "smooth, value and gradient", "sample", "log normaliser", "log normaliser, gradient")
 HIDDEN = ("smooth", "smooth, value and gradient", "viterbi", "log normaliser", "log normaliser, gradient")
@@ -29,23 +28,6 @@ SWEEPS = {
     "K": [{"K": K, "batch": 32, "T": 200} for K in (2, 8, 30, 64, 100, 200)],
     "batch": [{"batch": B, "T": 200} for B in (1, 4, 16, 32, 128, 512, 1024)],
 }
-
-
-def once(run):
-    """Wall and processor seconds of one run."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    jax.block_until_ready(run())
-    return time.perf_counter() - wall, time.process_time() - cpu
-
-
-def ceilings() -> dict:
-    """What this machine gives now: GFLOP/s of a large product, GB/s of a large copy."""
-    a, b = jnp.ones((2048, 2048), jnp.float32), jnp.ones(1 << 25, jnp.float32)
-    product, copy = jax.jit(jnp.dot), jax.jit(lambda x: x + 1)
-    once(lambda: product(a, a)), once(lambda: copy(b))
-    flops, seconds = 2 * 2048**3, min(once(lambda: product(a, a))[0] for _ in range(5))
-    moved, copied = 2 * b.nbytes, min(once(lambda: copy(b))[0] for _ in range(5))
-    return {"matmul_gflops": flops / seconds / 1e9, "copy_gbs": moved / copied / 1e9}
 
 
 def race(contestants: dict, steps: int, rounds: int) -> dict:

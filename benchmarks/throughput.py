@@ -60,7 +60,7 @@ def sweeps(model, piece):
 
     @eqx.filter_jit
     def count(model, piece):
-        moments = expfam.moments(model.q)
+        moments = slds.tables(expfam.moments(model.q))
         potentials = jax.vmap(model.recognize)(piece.y, piece.mask)
 
         def one(potentials, mask):
@@ -75,7 +75,7 @@ def sweeps(model, piece):
 
 def parts(model, piece):
     """The parts of a step, each a function without arguments."""
-    moments = expfam.moments(model.q)
+    moments = slds.tables(expfam.moments(model.q))
     potentials = eqx.filter_jit(lambda net, y, mask: jax.vmap(net)(y, mask))(model.recognize, piece.y, piece.mask)
     node = jnp.zeros((*piece.mask.shape, len(moments.init.log_prob)), potentials.h.dtype)
     x = jax.random.normal(jax.random.key(2), potentials.h.shape)

@@ -50,7 +50,7 @@ def sweeps(problem) -> int:
     def count(recognize, moments, y, mask):
         def one(y, mask):
             node = jnp.zeros((len(mask), len(moments.init.log_prob)))
-            return implicit(slds._sweep, node, (moments, recognize(y, mask), mask)).iterations
+            return implicit(slds._sweep, node, (slds.tables(moments), recognize(y, mask), mask)).iterations
 
         return jax.vmap(one)(y, mask)
 

@@ -54,23 +54,24 @@ class Residuals(NamedTuple):
     P: Float[Array, "K D D"]  # precision
     PD: Float[Array, "K D U"]
     DPD: Float[Array, "K U U"]
+    logdet: Float[Array, "K"]  # E log |Sigma_k|
 
 
 def residuals(moments: ConditionalMoments) -> Residuals:
+    """Made once, for all sweeps of mean field."""
     R = inv_tril(moments.L)  # R'R = precision of each state
     # The centre is a constant: what is formed about it does not depend on it, so neither do derivatives.
     centre = lax.stop_gradient(jnp.mean(moments.M, 0))
     RD = mm(R, moments.M - centre[None])
-    return Residuals(centre, mm(mT(R), R), mm(mT(R), RD), mm(mT(RD), RD) + moments.E)
+    return Residuals(centre, mm(mT(R), R), mm(mT(R), RD), mm(mT(RD), RD) + moments.E, moments.logdet)
 
 
-def mix(moments: ConditionalMoments, weights: Float[Array, "T K"]) -> Expected:
+def mix(about: Residuals, weights: Float[Array, "T K"]) -> Expected:
     """Mean field mixture over K conditionals: precisions add; E keeps their spread about the mixture's own M."""
-    about = residuals(moments)
     K, D, _ = about.P.shape
     table = jnp.concatenate([a.reshape(K, -1) for a in (about.P, about.PD, about.DPD)], -1)
     blend = jax.vmap(lambda row: mixture.blend(row, D))(mm(weights, table))
-    constant = mv(weights, moments.logdet) / 2 + blend.log_size
+    constant = mv(weights, about.logdet) / 2 + blend.log_size
     return Expected(about.centre[None] + blend.M, blend.sqrt, blend.E, constant)
 
 
@@ -79,27 +80,25 @@ def _form(about: Residuals) -> Float[Array, "K N N"]:
     return jnp.block([[about.P, -about.PD], [-mT(about.PD), about.DPD]])
 
 
-def _log_prob(quadratic: Float[Array, "T K"], moments: ConditionalMoments) -> Float[Array, "T K"]:
+def _log_prob(quadratic: Float[Array, "T K"], about: Residuals) -> Float[Array, "T K"]:
     """Log densities, less their maximum: q(z) and its KL do not see a constant, digits do."""
-    log_prob = -(quadratic + moments.logdet[None] + moments.L.shape[-1] * jnp.log(2 * jnp.pi)) / 2
+    log_prob = -(quadratic + about.logdet[None] + about.P.shape[-1] * jnp.log(2 * jnp.pi)) / 2
     return log_prob - jnp.max(log_prob, -1, keepdims=True)
 
 
-def log_prob_by_state(moments: ConditionalMoments, joint: Joint) -> Float[Array, "T K"]:
+def log_prob_by_state(about: Residuals, joint: Joint) -> Float[Array, "T K"]:
     """E_q(x)q(theta) log p(x_t | u_t, z_t = k), less its maximum."""
-    about = residuals(moments)
     u = jnp.concatenate([joint.root_u, joint.mean_u[..., None]], -1)
     x = jnp.concatenate([joint.root_x, joint.mean_x[..., None]], -1)
     r = x - jnp.einsum("du,tun->tdn", about.centre, u, precision="highest")
     v = jnp.concatenate([r, u], -2)
     S, form = mm(v, mT(v)), _form(about)
-    return _log_prob(mm(S.reshape(len(S), form[0].size), form.reshape(len(form), -1).T), moments)
+    return _log_prob(mm(S.reshape(len(S), form[0].size), form.reshape(len(form), -1).T), about)
 
 
-def log_prob_of_steps(moments: ConditionalMoments, q: GaussianSmoothed) -> Float[Array, "steps K"]:
+def log_prob_of_steps(about: Residuals, q: GaussianSmoothed) -> Float[Array, "steps K"]:
     """`log_prob_by_state` of every x_t given u = (x_t-1, 1)."""
-    about = residuals(moments)
-    return _log_prob(mixture.quadratic(_form(about), about.centre, *_steps(q)), moments)
+    return _log_prob(mixture.quadratic(_form(about), about.centre, *_steps(q)), about)
 
 
 def expected_penalty(expected: Expected, joint: Joint) -> Float[Array, " T"]:

@@ -19,7 +19,7 @@ from svae.pgm._base import (
     ones,
     select,
 )
-from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix
+from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix, residuals
 from svae.pgm._mean_field import implicit
 from svae.pgm._priors import dirichlet_prior, fit_dirichlet, fit_niw, niw_prior, stacked
 
@@ -36,6 +36,7 @@ class GMM(AbstractPGM):
     def infer(self, moments, potentials, mask, start=None) -> Posterior:
         log_pi = moments.weights.log_prob
         node = jnp.zeros((len(mask), len(log_pi)), log_pi.dtype) if start is None else start
+        moments = moments._replace(x=residuals(moments.x))
         found = self.solve(_sweep, node, (moments, potentials, mask))
         states, expected, x = _factors(found.value, moments, potentials)
         log_z = jax.nn.logsumexp(log_pi[None] + found.value, -1)

@@ -20,7 +20,7 @@ from svae.pgm._base import (
     ones,
     select,
 )
-from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix
+from svae.pgm._conditional import expected_penalty, independent, joint_with_one, log_prob_by_state, mix, residuals
 from svae.pgm._markov import as_seen, simulate_states, state_chain
 from svae.pgm._mean_field import implicit
 from svae.pgm._priors import (
@@ -47,6 +47,7 @@ class HMM(AbstractPGM):
 
     def infer(self, moments, potentials, mask, start=None) -> Posterior:
         zero = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+        moments = moments._replace(x=residuals(moments.x))
         found = self.solve(_sweep, zero if start is None else start, (moments, potentials, mask))
         chain, z, expected, x = _factors(found.value, moments, potentials, mask)
         kl = z.kl + x.kl + expected_penalty(expected, joint_with_one(x))

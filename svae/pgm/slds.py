@@ -28,6 +28,7 @@ from svae.pgm._conditional import (
     log_prob_by_state,
     log_prob_of_steps,
     mix,
+    residuals,
     steps_penalty,
 )
 from svae.pgm._markov import as_seen, simulate_states, state_chain
@@ -60,6 +61,7 @@ class SLDS(AbstractPGM):
 
     def infer(self, moments, potentials, mask, start=None) -> Posterior:
         zero = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+        moments = tables(moments)
         found = self.solve(_sweep, zero if start is None else start, (moments, potentials, mask))
         z_chain, z, first, dynamics, x = _factors(found.value, moments, potentials, mask)
         kl = z.kl + chain_kl(x, first, steps_penalty(dynamics, x), mask)
@@ -99,6 +101,11 @@ class SLDS(AbstractPGM):
             fit_niw(self.prior.first, *first_frames(latents, states)),
             fit_mniw(self.prior.dynamics, *regressions(latents, states)),
         )
+
+
+def tables(moments: SLDSGlobals) -> SLDSGlobals:
+    """Expected statistics with the conditionals as the sweeps take them: made once for all of them."""
+    return moments._replace(first=residuals(moments.first), dynamics=residuals(moments.dynamics))
 
 
 def _factors(node, moments, potentials, mask):
