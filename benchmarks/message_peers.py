@@ -6,7 +6,7 @@ A peer that is not installed is left out, with a sentence.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from message_problems import observations
+from message_problems import axes, observations, sequence
 
 from svae.messages import HMMChain
 
@@ -21,13 +21,11 @@ def _jitted(f, *operands):
 # --- ours ---------------------------------------------------------------------------------------------------------
 
 
-def _log_z(form, chain):
-    return jax.vmap(form.log_normalizer)(chain)
-
-
 def gaussian_ours(form, task: str, chain):
     """One task of a form of messages.gaussian on a batch."""
-    every = jax.vmap
+
+    def every(f):
+        return jax.vmap(f, (axes(chain),))
 
     def value_and_gradient(chain):
         q, pull = jax.vjp(every(form.smooth), chain)
@@ -41,8 +39,8 @@ def gaussian_ours(form, task: str, chain):
         "smooth": every(form.smooth),
         "smooth, value and gradient": value_and_gradient,
         "sample": draw,
-        "log normaliser": lambda c: _log_z(form, c),
-        "log normaliser, gradient": jax.grad(lambda c: jnp.sum(_log_z(form, c))),
+        "log normaliser": every(form.log_normalizer),
+        "log normaliser, gradient": jax.grad(lambda c: jnp.sum(every(form.log_normalizer)(c))),
     }
     return _jitted(tasks[task], chain)
 
@@ -73,12 +71,12 @@ def hidden_ours(form, task: str, chain):
 def _dynamax_parameters(c, F):
     from dynamax.linear_gaussian_ssm.inference import make_lgssm_params
 
-    def pad(X):  # the transition into each step; that into the first is not used
-        return jnp.concatenate([X[:1], X])
+    def steps(X):  # one matrix, or the transition into each step; that into the first is not used
+        return X[0] if len(X) == 1 else jnp.concatenate([X[:1], X])
 
     Q = c.Q_sqrt @ jnp.swapaxes(c.Q_sqrt, -1, -2)
     P0 = c.sqrt0 @ c.sqrt0.T
-    return make_lgssm_params(c.mean0, P0, pad(c.A), pad(Q), jnp.swapaxes(F, -1, -2), jnp.eye(len(P0)), pad(c.b))
+    return make_lgssm_params(c.mean0, P0, steps(c.A), steps(Q), jnp.swapaxes(F, -1, -2), jnp.eye(len(P0)), steps(c.b))
 
 
 def gaussian_dynamax(task: str, chain, parallel: bool):
@@ -87,12 +85,10 @@ def gaussian_dynamax(task: str, chain, parallel: bool):
     else:
         from dynamax.linear_gaussian_ssm import inference as form
 
-    def log_z(chain, F, y):
-        return jax.vmap(lambda c, F, y: form.lgssm_filter(_dynamax_parameters(c, F), y).marginal_loglik)(chain, F, y)
-
     def every(f):
-        return jax.vmap(lambda c, F, y: f(_dynamax_parameters(c, F), y))
+        return jax.vmap(lambda c, F, y: f(_dynamax_parameters(c, F), y), (axes(chain), 0, 0))
 
+    log_z = every(lambda parameters, y: form.lgssm_filter(parameters, y).marginal_loglik)
     tasks = {
         "filter": every(form.lgssm_filter),
         "smooth": every(form.lgssm_smoother),
@@ -129,12 +125,13 @@ def gaussian_statsmodels(task: str, chain):
 
     if task not in ("filter", "smooth"):
         return None
-    c = jax.tree.map(lambda x: np.asarray(x[0], np.float64), chain)
+    c = jax.tree.map(lambda x: np.asarray(x, np.float64), sequence(chain, 0))
     F, y = (x[0] for x in observations(chain))
     D = y.shape[1]
 
-    def last(X):
-        return np.asfortranarray(np.moveaxis(np.concatenate([X, X[-1:]]), 0, -1), dtype=np.float32)
+    def last(X):  # one matrix, or one for every step and one more
+        X = X if len(X) == 1 else np.concatenate([X, X[-1:]])
+        return np.asfortranarray(np.moveaxis(X, 0, -1), dtype=np.float32)
 
     design, transition = np.asfortranarray(np.moveaxis(np.swapaxes(F, -1, -2), 0, -1)), last(c.A)
     intercept, noise = last(c.b), last(c.Q_sqrt @ np.swapaxes(c.Q_sqrt, -1, -2))
@@ -155,10 +152,11 @@ def gaussian_pykalman(task: str, chain):
 
     if task not in ("filter", "smooth"):
         return None
-    c = jax.tree.map(lambda x: np.asarray(x[0], np.float64), chain)
+    c = jax.tree.map(lambda x: np.asarray(x, np.float64), sequence(chain, 0))
     F, y = (x[0] for x in observations(chain))
     Q = c.Q_sqrt @ np.swapaxes(c.Q_sqrt, -1, -2)
-    kf = KalmanFilter(c.A, np.swapaxes(F, -1, -2), Q, np.eye(y.shape[1]), c.b, None, c.mean0, c.sqrt0 @ c.sqrt0.T)
+    A, Q, b = (x[0] if len(x) == 1 else x for x in (c.A, Q, c.b))
+    kf = KalmanFilter(A, np.swapaxes(F, -1, -2), Q, np.eye(y.shape[1]), b, None, c.mean0, c.sqrt0 @ c.sqrt0.T)
     return lambda: (kf.smooth if task == "smooth" else kf.filter)(y)[0]
 
 
@@ -178,3 +176,14 @@ def hidden_hmmlearn(task: str, chain):
 
     tasks = {"smooth": smooth, "viterbi": lambda: _hmmc.viterbi(init, trans, node)[1]}
     return tasks.get(task)
+
+
+# --- do they agree ------------------------------------------------------------------------------------------------
+
+
+def smoothed(result):
+    """Smoothed means or probabilities of the first sequence, whoever found them."""
+    for name in ("mean", "states", "smoothed_means", "smoothed_probs"):
+        if hasattr(result, name) and not isinstance(result, np.ndarray):
+            return np.asarray(getattr(result, name)[0])
+    return np.asarray(result)

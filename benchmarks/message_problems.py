@@ -1,4 +1,7 @@
-"""The chains that message passing is raced on: every sequence with potentials and dynamics of its own, in float32."""
+"""The chains that message passing is raced on, in float32: every sequence has potentials of its own at every step.
+
+The Gaussian chains of a batch are those of one LDS, or have dynamics of their own at every step too, as in an SLDS.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -8,24 +11,44 @@ from svae.messages import GaussianChain, HMMChain
 
 
 def gaussian_chains(B: int, T: int, D: int, seed: int = 0) -> GaussianChain:
-    """B chains of T steps; what differs from step to step is a few drawn matrices in turn, so that T can be long."""
+    """B chains of T steps under one A, b and Q; what differs from step to step is a few drawn matrices in turn."""
+    chain, rng = switching_chains(B, T, D, seed), np.random.default_rng(seed)
+    A, b = 0.9 * rng.normal(size=(1, D, D)) / np.sqrt(D), rng.normal(size=(1, D))
+    one = (jnp.asarray(x, jnp.float32) for x in (A, b, np.linalg.cholesky(_spd(rng, 1, D))))
+    return GaussianChain(*chain[:2], *one, *chain[5:])
+
+
+def axes(chain: GaussianChain) -> GaussianChain:
+    """The axis of the batch in each leaf; None where all sequences share it."""
+    shared = chain.A.ndim == 3
+    return GaussianChain(0, 0, *[None if shared else 0] * 3, 0, 0)
+
+
+def sequence(chain: GaussianChain, i: int) -> GaussianChain:
+    """One of a batch."""
+    return GaussianChain(*(x if axis is None else x[i] for x, axis in zip(chain, axes(chain), strict=True)))
+
+
+def _spd(rng, n: int, D: int):
+    X = rng.normal(size=(n, D, D))
+    return X @ np.swapaxes(X, -1, -2) / D + 0.1 * np.eye(D)
+
+
+def switching_chains(B: int, T: int, D: int, seed: int = 0) -> GaussianChain:
+    """B chains of T steps, a few drawn matrices in turn, so that T can be long."""
     rng = np.random.default_rng(seed)
     turns = min(T, 200)
-
-    def spd(n):
-        X = rng.normal(size=(n, D, D))
-        return X @ np.swapaxes(X, -1, -2) / D + 0.1 * np.eye(D)
 
     def steps(drawn, n):  # a different beginning for every sequence
         return np.stack([np.take(drawn, np.arange(b, b + n) % turns, axis=0) for b in range(B)])
 
     chain = GaussianChain(
         rng.normal(size=(B, D)),
-        np.linalg.cholesky(spd(B)),
+        np.linalg.cholesky(_spd(rng, B, D)),
         steps(0.9 * rng.normal(size=(turns, D, D)) / np.sqrt(D), T - 1),
         steps(rng.normal(size=(turns, D)), T - 1),
-        steps(np.linalg.cholesky(spd(turns)), T - 1),
-        steps(spd(turns), T),
+        steps(np.linalg.cholesky(_spd(rng, turns, D)), T - 1),
+        steps(_spd(rng, turns, D), T),
         steps(rng.normal(size=(turns, D)), T),
     )
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), chain)

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from svae import expfam
 from svae._linalg import inv_tril, logdet_tril, mv
@@ -90,7 +90,7 @@ def _score_one(model, y, mask, key, samples, importance_samples):
     def log_weight(key):
         key_x, key_gamma, key_theta = jax.random.split(key, 3)
         x, theta = q.sample(key=key_x), expfam.sample(model.q, key=key_theta)
-        ratio = model.pgm.log_prob(theta, x, mask) - log_q(q.x, x)
+        ratio = model.pgm.log_prob(theta, x, mask) - log_q(q.x, x, mask)
         return unit(jnp.where(mask, model.observe.draw(key=key_gamma).log_prob(x, y) + ratio, 0))
 
     likelihood = jnp.mean(jax.lax.map(log_likelihood, jax.random.split(key_plain, samples)), 0)
@@ -101,10 +101,13 @@ def _score_one(model, y, mask, key, samples, importance_samples):
     return bound, jax.nn.logsumexp(weights, 0) - math.log(importance_samples)
 
 
-def log_q(q: GaussianSmoothed, x: Float[Array, "T D"]) -> Float[Array, " T"]:
-    """log q(x_t | x_{t+1}), step by step: the density of the draws that `sample` makes, backwards in time."""
-    away = x - q.mean
-    following = jnp.concatenate([mv(q.gain, away[1:]), jnp.zeros_like(away[:1])])
-    root = jnp.concatenate([q.back_sqrt, q.sqrt[-1:]])
+def log_q(q: GaussianSmoothed, x: Float[Array, "T D"], mask: Bool[Array, " T"]) -> Float[Array, " T"]:
+    """log q(x_t | x_{t+1}), step by step: the density of the draws that `sample` makes, backwards in time.
+
+    The last real step is on its own, whatever is drawn in the padding after it.
+    """
+    away, real = x - q.mean, mask[1:, None, None]
+    following = jnp.concatenate([jnp.where(real[..., 0], mv(q.gain, away[1:]), 0), jnp.zeros_like(away[:1])])
+    root = jnp.concatenate([jnp.where(real, q.back_sqrt, q.sqrt[:-1]), q.sqrt[-1:]])
     noise = mv(inv_tril(root), away - following)
     return -jnp.sum(noise**2, -1) / 2 - logdet_tril(root) - x.shape[-1] / 2 * math.log(2 * math.pi)

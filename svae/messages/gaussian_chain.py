@@ -11,13 +11,16 @@ from svae._linalg import cholesky, cholesky_and_inverse, eye_like, inv_tril, log
 
 
 class GaussianChain(NamedTuple):
-    """N(x_1; mean0, sqrt0 sqrt0') prod N(x_t+1; A x_t + b, Q_sqrt Q_sqrt') prod exp(-x_t' J x_t / 2 + h' x_t)."""
+    """N(x_1; mean0, sqrt0 sqrt0') prod N(x_t+1; A x_t + b, Q_sqrt Q_sqrt') prod exp(-x_t' J x_t / 2 + h' x_t).
+
+    A, b and Q_sqrt have T-1 entries each, or one: the same at every step.
+    """
 
     mean0: Float[Array, "D"]
     sqrt0: Float[Array, "D D"]
-    A: Float[Array, "T-1 D D"]
-    b: Float[Array, "T-1 D"]
-    Q_sqrt: Float[Array, "T-1 D D"]
+    A: Float[Array, "steps D D"]
+    b: Float[Array, "steps D"]
+    Q_sqrt: Float[Array, "steps D D"]
     J: Float[Array, "T D D"]  # positive semidefinite; 0 is a missing step
     h: Float[Array, "T D"]
 
@@ -60,6 +63,12 @@ class Updated(NamedTuple):
     residual: Float[Array, "T D"]
     whitened: Float[Array, "T D"]  # L-^-1 step
     logdet: Float[Array, "T"]
+
+
+def every_step(chain: GaussianChain) -> GaussianChain:
+    """The chain with dynamics of its own at every step."""
+    each_step = (jnp.broadcast_to(x, (len(chain.h) - 1, *x.shape[1:])) for x in chain[2:5])
+    return GaussianChain(*chain[:2], *each_step, *chain[5:])
 
 
 each = jax.vmap  # over time: one matrix at a time is what _linalg runs fastest

@@ -41,8 +41,9 @@ def _smooth(chain: GaussianChain) -> GaussianSmoothed:
 
 
 def _smooth_forward(chain):
-    size, (*_, A, _b, _Q, J, h) = _shapes(chain)
-    *moments, shift = kernels.call("svae_gaussian_smooth", (h, J, A, A, h[:1], h[:1], h), *chain, **size)
+    size, (*_, J, h) = _shapes(chain)
+    steps = J[0] - 1, *J[1:]
+    *moments, shift = kernels.call("svae_gaussian_smooth", (h, J, steps, steps, h[:1], h[:1], h), *chain, **size)
     q = GaussianSmoothed(*moments)
     return q, (chain, q.sqrt, q.gain, q.back_sqrt, shift)
 

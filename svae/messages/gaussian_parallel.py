@@ -90,11 +90,13 @@ def _(primals, tangents):
 
 def filter(chain: GaussianChain) -> GaussianFiltered:
     """Filtered moments and increments of log Z."""
+    chain = gaussian.every_step(chain)
     return gaussian.filtered(chain, _predicted(chain))
 
 
 def smooth(chain: GaussianChain) -> GaussianSmoothed:
     """Smoothed moments, backward conditionals, increments of log Z and of the KL."""
+    chain = gaussian.every_step(chain)
     return gaussian.smoothed(chain, _predicted(chain), parallel_vectors, parallel_matrices)
 
 

@@ -31,6 +31,7 @@ AXIS = "time"
 @functools.partial(jax.jit, static_argnums=1)
 def gaussian_smooth(chain: GaussianChain, mesh: Mesh) -> GaussianSmoothed:
     """`gaussian.smooth` of one chain, shared out along time."""
+    chain = gaussian.every_step(chain)
     T, D = chain.h.shape
     more = -T % mesh.size
     I = jnp.eye(D, dtype=chain.h.dtype)[None]

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool
 
 from svae import messages
 from svae.expfam import MNIW, NIW
+from svae.messages import GaussianChain
 from svae.pgm._base import (
     AbstractPGM,
     Latents,
@@ -18,8 +20,11 @@ from svae.pgm._base import (
     ones,
     previous,
 )
-from svae.pgm._conditional import chain, chain_kl, expect, shared_penalty
+from svae.pgm._conditional import Expected, chain, chain_kl, expect, shared_penalty
 from svae.pgm._priors import first_frames, fit_mniw, fit_niw, mniw_prior, niw_prior, one_state_only, regressions
+
+# Steps up to which padding follows the dynamics, unseen: in float32 a mode may grow by 1.4 a step for so long.
+LONGEST = 256
 
 
 class LDSGlobals(NamedTuple):
@@ -32,8 +37,9 @@ class LDS(AbstractPGM):
 
     def infer(self, moments, potentials, mask, start=None) -> Posterior:
         T, dtype = len(mask), potentials.h.dtype
-        first, dynamics = expect(moments.first, 1), expect(moments.dynamics, T - 1)
-        x = messages.gaussian.smooth(chain(first, dynamics, potentials, mask))
+        first, dynamics = expect(moments.first, 1), expect(moments.dynamics, 1)
+        every = chain(first, dynamics, potentials, mask)
+        x = messages.gaussian.smooth(every if T > LONGEST else _shared(every, dynamics, mask))
         kl = chain_kl(x, first, shared_penalty(moments.dynamics, x), mask)
         return make_posterior(x, one_state(mask, dtype), jnp.ones((T, 1), dtype), kl, potentials, mask, jnp.zeros(()))
 
@@ -56,6 +62,13 @@ class LDS(AbstractPGM):
         first = fit_niw(batched.first, *first_frames(latents, single))
         fitted = LDSGlobals(first, fit_mniw(batched.dynamics, *regressions(latents, single)))
         return jax.tree.map(lambda a: a[0], fitted)
+
+
+def _shared(chain: GaussianChain, dynamics: Expected, mask: Bool[Array, " T"]) -> GaussianChain:
+    """The chain with one transition for all steps, into padding too, whose potentials are nothing."""
+    D = chain.h.shape[1]
+    J, h = jnp.where(mask[:, None, None], chain.J, 0), jnp.where(mask[:, None], chain.h, 0)
+    return GaussianChain(*chain[:2], dynamics.M[:, :, :D], dynamics.M[:, :, D], dynamics.sqrt, J, h)
 
 
 def make(latent_dim: int, states: int, *, concentration: float, stickiness: float) -> LDS:

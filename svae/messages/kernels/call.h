@@ -4,19 +4,21 @@
 
 namespace svae {
 
-// One operand of a batch: sequence i begins at data + offset[i]; shared when all begin at the same place.
+// One operand of a batch: sequence i begins at data + offset[i]; shared when all begin at the same place; steady when it
+// has one entry for all steps.
 template <class S>
 struct Operand {
   const S* data;
   const int64_t* offset;
-  bool shared;
+  bool shared, steady;
 };
 
-// An output is dense: sequence i begins at data + i * size.
+// An output is dense: sequence i begins at data + i * size. The cotangent of a steady operand is steady: one sum.
 template <class S>
 struct Output {
   S* data;
   int64_t size;
+  bool steady;
 };
 
 template <class S>

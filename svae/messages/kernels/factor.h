@@ -1,7 +1,6 @@
 // Factorisations of D x D matrices, each built for every small D, where rows stay in registers, and for any.
 #pragma once
-#include "reflections.h"
-#include "triangular.h"
+#include "rotations.h"
 
 namespace svae::SVAE_VARIANT {
 
@@ -29,7 +28,7 @@ inline void sized(int D, More... more) {
 template <class F, template <class, int> class Many, class S, class... More>
 inline void alone(int D, More... more) {
   switch (D) { SVAE_ONE_SIZES(SVAE_ONE) }
-  if (D > 2 && D <= kLanes<S>) return F::template run<0>(D, more...);
+  if (in_lanes<S>(D)) return F::template run<0>(D, more...);
   Many<S, 1>::template run<0>(D, more...);
 }
 #undef SVAE_ONE
@@ -50,6 +49,7 @@ inline void alone(int D, More... more) {
       sized<Many, S, W>(D, more...);                                       \
   }
 SVAE_FACTOR(triangularize, Triangularize)
+SVAE_FACTOR(triangularize_beside, TriangularizeBeside)
 SVAE_FACTOR(condition, Condition)
 SVAE_FACTOR(lower_root, LowerRoot)
 SVAE_FACTOR(invert, Invert)

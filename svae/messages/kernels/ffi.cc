@@ -58,6 +58,8 @@ struct Signature {
   std::vector<int> in, out;  // axes of one sequence; those before them are a batch
 };
 
+static bool one_entry(ffi::Span<const int64_t> dims, int rank) { return rank && dims[dims.size() - rank] == 1; }
+
 // Offsets of every sequence of the batch in an operand whose batch axes are 1 or those of the batch.
 static std::vector<int64_t> offsets(ffi::Span<const int64_t> dims, int rank, ffi::Span<const int64_t> batch_dims,
                                     int64_t axes, int64_t batch, bool* shared) {
@@ -106,11 +108,12 @@ static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::Re
     auto x = args.get<ffi::AnyBuffer>(i).value();
     bool shared;
     kept[i] = offsets(x.dimensions(), signature.in[i], batch_dims, axes, batch, &shared);
-    in[i] = {static_cast<const S*>(x.untyped_data()), kept[i].data(), shared};
+    in[i] = {static_cast<const S*>(x.untyped_data()), kept[i].data(), shared, one_entry(x.dimensions(), signature.in[i])};
   }
   for (size_t i = 0; i < rets.size(); i++) {
     auto x = rets.get<ffi::AnyBuffer>(i).value();
-    out[i] = {static_cast<S*>(x->untyped_data()), static_cast<int64_t>(x->element_count()) / batch};
+    out[i] = {static_cast<S*>(x->untyped_data()), static_cast<int64_t>(x->element_count()) / batch,
+              one_entry(x->dimensions(), signature.out[i])};
     advise(x->untyped_data(), x->size_bytes());
   }
   const Call<S> call{T, D, batch, in.data(), out.data()};

@@ -76,4 +76,30 @@ inline Lanes<S, W> logarithm(Lanes<S, W> x) {
   }
 }
 
+// log of a product of positive numbers that may overflow: exponents are added apart.
+template <class S, int W>
+struct LogProduct {
+  using V = Lanes<S, W>;
+  using B = Bits<S>;
+  using I = Lanes<typename B::type, W>;
+  V mantissa = splat<S, W>(1);
+  V exponent = splat<S, W>(0);
+
+  void times(V x) {
+    I bits;
+    std::memcpy(&bits, &x, sizeof(x));
+    I power = (bits >> B::mantissa) - B::bias;
+    bits -= power << B::mantissa;
+    V rest;
+    std::memcpy(&rest, &bits, sizeof(x));
+    mantissa *= rest;
+    if constexpr (W == 1) {
+      exponent += S(power);
+    } else {
+      exponent += __builtin_convertvector(power, V);
+    }
+  }
+  V log() const { return logarithm<S, W>(mantissa) + exponent * S(0.693147180559945309417); }
+};
+
 }  // namespace svae::SVAE_VARIANT

@@ -1,6 +1,6 @@
 // The Gaussian chain in square-root covariance form: W sequences in lanes, one step after another.
 #pragma once
-#include "gaussian_step.h"
+#include "gaussian_transition.h"
 
 namespace svae::SVAE_VARIANT {
 
@@ -37,16 +37,17 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
   using V = Lanes<S, W>;
   const int D = int(call.D), DD = D * D;
   const int64_t T = call.T, kept = 3 * D + 1;
+  const bool flipped = W == 1 && in_lanes<S>(D);
   Arena<V> arena(Step<S, W>::size(D) + Transition<S, W>::size(D) + 2 * DD + 4 * D + T * kept);
   Step<S, W> x(arena, D);
   Transition<S, W> next(arena, D);
   // Memory that a step is done with serves again: the nearest cache holds only a few of these matrices.
   V *K = x.R_inverse, *rows = x.R, *gain = x.J, *back = arena.take(DD), *away = arena.take(DD);
-  next.A = x.J;
+  const ChainReader<S, W> chain(call, first);
+  if (!chain.steady()) next.A = x.J;
   next.AF = x.scratch;
   V *shift = arena.take(D), *e = arena.take(D), *mean = arena.take(D), *Je = arena.take(D),
     *memory = arena.take(T * kept);
-  const ChainReader<S, W> chain(call, first);
   const Writer<S, W> write_mean(call.out[0], first, call.batch), write_sqrt(call.out[1], first, call.batch),
       write_gain(call.out[2], first, call.batch), write_back(call.out[3], first, call.batch),
       write_log_z(call.out[4], first, call.batch), write_kl(call.out[5], first, call.batch),
@@ -64,9 +65,17 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
     copy(keep + 2 * D, x.u, D);
     keep[3 * D] = logdet;
     if (t + 1 == T) break;
+    const bool fresh = !next.steady;
     chain.transition(D, t, next);
-    next.begin(D, x);
-    condition<S, W>(D, next.L, next.L_scale, gain, rows, K, x.F, next.AF, next.h);
+    if (flipped) {
+      if constexpr (W == 1) {
+        if (fresh) next.flip(D);
+        next.begin_flipped(D, x);
+      }
+    } else {
+      next.begin(D, x);
+    }
+    condition<S, W>(D, next.noise(), next.L, next.L_scale, gain, rows, K, x.F, next.AF, next.inverse, next.vectors);
     next.finish(D);
     write_gain(gain, t * DD, DD);
     write_back(rows, t * DD, DD);
@@ -76,18 +85,35 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
   // Back in time: shift_t = d_t + gain shift_t+1, sqrt_t = tria[back_t, gain sqrt_t+1].
   const Reader<S, W> read_gain(call.out[2], first, call.batch), read_back(call.out[3], first, call.batch);
   V* sqrt = x.F;
+  alignas(64) S columns[kLanes<S> * kLanes<S>];  // of back_t, where the roots of step t - 1 become lower beside t's
+  if constexpr (W == 1) {
+    if (flipped && T > 1) {
+      read_back(back, (T - 2) * DD, DD);
+      lower_flipped(D, back, columns);
+      write_back(back, (T - 2) * DD, DD);
+    }
+  }
   for (int64_t t = T - 1; t >= 0; t--) {
     const V* keep = memory + t * kept;
+    for (int64_t i = 0; i < kept && t; i += 64 / sizeof(V) + 1) __builtin_prefetch(keep - 2 * kept + i, 0, 2);
     const V *m = keep, *d = keep + D, *u = keep + 2 * D;
     for (int i = 0; i < D; i++) e[i] = V{};
     if (t + 1 < T) {
       chain.J(x.J, t * DD, DD, true);
       read_gain(away, t * DD, DD, true);
-      read_back(back, t * DD, DD, true);
       times(D, e, away, shift);
       multiply<V, false, Full, false, Lower>(D, rows, away, sqrt, S(1));
       std::swap(sqrt, back);
-      triangularize<S, W>(D, sqrt, rows, next.h);
+      if (flipped) {
+        if constexpr (W == 1) {
+          if (t) read_back(back, (t - 1) * DD, DD, true);
+          triangularize_beside<S, W>(D, sqrt, rows, back, columns);
+          if (t) write_back(back, (t - 1) * DD, DD);
+        }
+      } else {
+        read_back(sqrt, t * DD, DD, true);
+        triangularize<S, W>(D, sqrt, rows, next.h);
+      }
     }
     for (int i = 0; i < D; i++) {
       shift[i] = d[i] + e[i];

@@ -3,70 +3,10 @@
 //
 // Notation of one step: X = I - F F'J, u = h - J m (m filtered), d = filtered - predicted mean, e = smoothed - filtered.
 #pragma once
-#include "gaussian.h"
+#include "gaussian_kept.h"
+#include "gaussian_sums.h"
 
 namespace svae::SVAE_VARIANT {
-
-template <class V>
-inline void pack(int D, V* p, const V* M) {
-  if constexpr (std::is_floating_point_v<V>) {
-    if (D <= kLanes<V>) return pack_one(D, p, M);
-  }
-  for (int i = 0; i < D; i++) copy(p, M + i * D, i + 1), p += i + 1;
-}
-template <class V>
-inline void unpack(int D, V* M, const V* p) {
-  if constexpr (std::is_floating_point_v<V>) {
-    if (D <= kLanes<V>) return unpack_one(D, M, p);
-  }
-  for (int i = 0; i < D; i++) copy(M + i * D, p, i + 1), p += i + 1;
-}
-
-// What the first sweep (forward in time) leaves to the second (back in time). Between them it lies packed, triangles
-// only, and what a product restores is left out: writing it out costs more than the arithmetic.
-template <class S, int W>
-class Kept {
-  using V = Lanes<S, W>;
-  const int D;
-  V** triangles_[4] = {&L, &R_inverse, &omega_f, &omega_Q};
-  V** vectors_[6] = {&mean, &u, &w, &e, &sigma, &carried};
-
- public:
-  V *L, *F, *R_inverse, *omega_f, *A_part, *omega_Q, *whitened_A, *mean, *u, *w, *e, *sigma, *carried;
-
-  static int64_t size(int D) { return 7 * D * D + 6 * D; }
-  static int64_t packed(int D) { return 2 * D * (D + 1) + D * D + 6 * D; }
-  Kept(Arena<V>& a, int D) : D(D) {
-    for (V** x : {&L, &F, &R_inverse, &omega_f, &A_part, &omega_Q, &whitened_A}) {
-      *x = a.take(D * D);
-      for (int i = 0; i < D * D; i++) (*x)[i] = V{};
-    }
-    for (V** x : vectors_) *x = a.take(D);
-  }
-  Kept(const Kept&) = delete;
-
-  void step(const Step<S, W>& x) {
-    copy(L, x.L, D * D);
-    copy(R_inverse, x.R_inverse, D * D);
-    copy(mean, x.mean, D);
-    copy(u, x.u, D);
-    copy(w, x.w, D);
-  }
-  void save(V* p) const {
-    for (V** x : triangles_) pack(D, p, *x), p += D * (D + 1) / 2;
-    copy(p, A_part, D * D), p += D * D;
-    for (V** x : vectors_) copy(p, *x, D), p += D;
-  }
-  void restore(const V* p) {
-    for (V** x : triangles_) unpack(D, *x, p), p += D * (D + 1) / 2;
-    copy(A_part, p, D * D), p += D * D;
-    for (V** x : vectors_) copy(*x, p, D), p += D;
-    mirror(D, omega_f);
-    mirror(D, omega_Q);
-    multiply<V, false, Lower, false, Lower, Lower>(D, F, L, R_inverse, S(1));
-    clear_upper(D, F);
-  }
-};
 
 // The second sweep: from omega_f, sigma (cotangent of the filtered mean) and the transition's parts, to the chain's
 // cotangents. log_z and kl have cotangents too (kl only after a smoother).
@@ -76,24 +16,27 @@ class Pull {
   const int D, DD;
   V *inverse, *inverse_next, *omega, *omega_f, *A, *P, *M, *N, *root, *mbar, *fbar, *r, *x, *y, *v, *J;
   const ChainReader<S, W>& chain;
-  const Writer<S, W> mean0, sqrt0, dA, db, dQ, dJ, dh;
+  const Writer<S, W> mean0, sqrt0, dJ, dh;
+  Cotangent<S, W> dA, db, dQ;
+  bool read_ = false;
 
  public:
-  static int64_t size(int D) { return 10 * D * D + 6 * D; }
+  static int64_t size(int D) { return 10 * D * D + 6 * D + Cotangent<S, W>::size(2 * D * D + D); }
   Pull(Arena<V>& a, int D, const ChainReader<S, W>& chain, const Call<S>& c, int64_t first)
       : D(D), DD(D * D), inverse(a.take(DD)), inverse_next(a.take(DD)), omega(a.take(DD)), omega_f(a.take(DD)),
         A(a.take(DD)), P(a.take(DD)), M(a.take(DD)), N(a.take(DD)), root(a.take(DD)), mbar(a.take(D)),
         fbar(a.take(D)), r(a.take(D)), x(a.take(D)), y(a.take(D)), v(a.take(D)), J(a.take(DD)), chain(chain),
-        mean0(c.out[kMean0], first, c.batch), sqrt0(c.out[kSqrt0], first, c.batch), dA(c.out[kA], first, c.batch),
-        db(c.out[kB], first, c.batch), dQ(c.out[kQ], first, c.batch), dJ(c.out[kJ], first, c.batch),
-        dh(c.out[kH], first, c.batch) {}
+        mean0(c.out[kMean0], first, c.batch), sqrt0(c.out[kSqrt0], first, c.batch), dJ(c.out[kJ], first, c.batch),
+        dh(c.out[kH], first, c.batch), dA(a, DD, c.out[kA], first, c.batch), db(a, D, c.out[kB], first, c.batch),
+        dQ(a, DD, c.out[kQ], first, c.batch) {}
 
   // The transition out of step t, whose successor's cotangents are mbar and omega.
   void transition(int64_t t, const Kept<S, W>& k) {
     std::swap(inverse, inverse_next);  // of step t + 1
     for (int i = 0; i < D; i++) mbar[i] -= k.carried[i];
-    db(mbar, t * D, D, true);
-    chain.A(A, t * DD, DD, true);
+    db(mbar, t);
+    if (!read_) chain.A(A, t * DD, DD, true);
+    read_ = chain.A.steady && dQ.steady;
     times_transposed(D, fbar, A, mbar);
     for (int i = 0; i < D; i++) fbar[i] += k.sigma[i];
     multiply<V, false, Full, false, Lower>(D, M, A, k.F, S(1));
@@ -107,12 +50,22 @@ class Pull {
     multiply<V, false, Full, true, Upper>(D, M, P, k.F, S(1));
     multiply<V, true, Upper, false, Full>(D, P, inverse_next, M, S(1));
     rank_one(D, P, mbar, k.mean);
-    dA(P, t * DD, DD, true);
+    dA(P, t);
 #pragma omp simd
     for (int i = 0; i < DD; i++) omega[i] += k.omega_Q[i];
-    chain.Q(A, t * DD, DD, true);
-    through_root(inverse_next, A);
-    dQ(P, t * DD, DD, true);
+    noise(t);
+  }
+
+  // The cotangent of Q is 2 L^-T omega L^-1 Q; where Q is steady it joins the sum of the others last.
+  void noise(int64_t t) {
+    if (dQ.steady) {
+      multiply<V, false, Full, false, Lower>(D, N, omega, inverse_next, S(2));
+      multiply<V, true, Upper, false, Full, Lower>(D, P, inverse_next, N, S(1));
+    } else {
+      chain.Q(A, t * DD, DD, true);
+      through_root(inverse_next, A);
+    }
+    dQ(P, t);
   }
 
   // P = 2 L^-T omega L^-1 Q: the cotangent of a root Q of (a part of) L L'.
@@ -191,6 +144,17 @@ class Pull {
     chain.sqrt0(A, 0, DD);
     through_root(inverse, A);
     sqrt0(P, 0, DD);
+    if (db.steady) db.write(db.sum());
+    if (dA.steady) dA.write(dA.sum());
+    if (dQ.steady) steady_noise();
+  }
+
+  void steady_noise() {
+    copy(M, dQ.sum(), DD);
+    mirror(D, M);
+    chain.Q(A, 0, DD);
+    multiply<V, false, Full, false, Full>(D, P, M, A, S(1));
+    dQ.write(P);
   }
 };
 

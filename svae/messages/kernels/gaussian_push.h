@@ -9,17 +9,16 @@ template <class S, int W>
 class Smoothed {
   using V = Lanes<S, W>;
   const int D, DD;
-  V *root, *root_next, *root_inverse, *omega, *sigma, *epsilon, *shift, *y, *gain, *back, *back_inverse, *d_gain, *d,
-      *K, *C, *V_s, *N, *ON, *H, *V_b, *Y, *total, *psi, *M, *P;
+  V *root, *root_next, *omega, *sigma, *epsilon, *shift, *y, *gain, *back, *d, *N, *ON, *H, *V_b, *Z, *total, *psi, *M,
+      *P;
   const Reader<S, W> read_sqrt, read_gain, read_back, read_shift, d_mean, d_sqrt, d_gains, d_back, d_kl;
 
  public:
-  static int64_t size(int D) { return 21 * D * D + 4 * D; }
+  static int64_t size(int D) { return 15 * D * D + 4 * D; }
   Smoothed(Arena<V>& a, int D, const Call<S>& c, int64_t f)
-      : D(D), DD(D * D), root(a.take(DD)), root_next(a.take(DD)), root_inverse(a.take(DD)), omega(a.take(DD)),
-        sigma(a.take(D)), epsilon(a.take(D)), shift(a.take(D)), y(a.take(D)), gain(a.take(DD)), back(a.take(DD)),
-        back_inverse(a.take(DD)), d_gain(a.take(DD)), d(a.take(DD)), K(a.take(DD)), C(a.take(DD)), V_s(a.take(DD)),
-        N(a.take(DD)), ON(a.take(DD)), H(a.take(DD)), V_b(a.take(DD)), Y(a.take(DD)), total(a.take(DD)),
+      : D(D), DD(D * D), root(a.take(DD)), root_next(a.take(DD)), omega(a.take(DD)), sigma(a.take(D)),
+        epsilon(a.take(D)), shift(a.take(D)), y(a.take(D)), gain(a.take(DD)), back(a.take(DD)), d(a.take(DD)),
+        N(a.take(DD)), ON(a.take(DD)), H(a.take(DD)), V_b(a.take(DD)), Z(a.take(DD)), total(a.take(DD)),
         psi(a.take(DD)), M(a.take(DD)), P(a.take(DD)), read_sqrt(c.in[7], f, c.batch), read_gain(c.in[8], f, c.batch),
         read_back(c.in[9], f, c.batch), read_shift(c.in[10], f, c.batch), d_mean(c.in[11], f, c.batch),
         d_sqrt(c.in[12], f, c.batch), d_gains(c.in[13], f, c.batch), d_back(c.in[14], f, c.batch),
@@ -62,32 +61,36 @@ class Smoothed {
   void transition(int64_t t, const Step<S, W>& x, const Transition<S, W>& next, const Kept<S, W>& k) {
     read_back(back, t * DD, DD);
     read_sqrt(root_next, (t + 1) * DD, DD);
-    invert<S, W>(D, root_inverse, root);
-    invert<S, W>(D, back_inverse, back);
-    multiply<V, false, Lower, false, Full>(D, k.whitened_A, next.inverse, next.AF, S(1));
+    // Memory serves again as soon as it is done with: the nearest cache holds only a few of these matrices.
+    V *root_inverse = N, *K = d, *V_s = ON, *C = psi, *back_inverse = M, *F_inverse = M;
     multiply<V, false, Full, false, Lower>(D, K, gain, next.L, S(1));
-    multiply<V, false, Lower, false, Lower>(D, C, next.inverse, root_next, S(1));
+    invert<S, W>(D, root_inverse, root);
     multiply<V, false, Lower, false, Full>(D, V_s, root_inverse, K, S(1));
+    multiply<V, false, Lower, false, Lower>(D, H, root_inverse, back, S(1));
+    multiply<V, false, Lower, false, Lower>(D, C, next.inverse, root_next, S(1));
     multiply<V, false, Full, false, Lower>(D, N, V_s, C, S(1));
     multiply<V, false, Full, false, Full>(D, ON, omega, N, S(1));
-    multiply<V, false, Lower, false, Lower>(D, H, root_inverse, back, S(1));
+    invert<S, W>(D, back_inverse, back);
     multiply<V, false, Lower, false, Full>(D, V_b, back_inverse, K, S(1));
-    copy(P, x.F, DD);
-    multiply<V, false, Full, false, Full, Full, true>(D, P, gain, next.AF, S(-1));
-    multiply<V, false, Lower, false, Full>(D, Y, back_inverse, P, S(1));
+    // Z' = back^-1 (I - gain A) F, for (I - gain A) F F' = back back'
+    invert<S, W>(D, F_inverse, x.F);
+    multiply<V, false, Lower, false, Lower>(D, Z, F_inverse, back, S(1));
+    clear_upper(D, Z);
+    // psi = 2 H' (omega N) C' + back' (d_gain + epsilon shift') L-^-T
+    multiply<V, true, Upper, false, Full>(D, M, H, ON, S(2));
+    multiply<V, false, Full, true, Upper>(D, P, M, C, S(1));
+    d_gains(d, t * DD, DD);
+    rank_one(D, d, epsilon, shift);
+    multiply<V, true, Upper, false, Full>(D, M, back, d, S(1));
+    multiply<V, false, Full, true, Upper, Full, true>(D, P, M, next.inverse, S(1));
+    std::swap(psi, P);
     // total = H' omega H + the cotangent of back_sqrt, in the coordinates of back_sqrt
     d_back(d, t * DD, DD);
     whitened_cotangent(D, total, back, d, S(0.5));
     multiply<V, false, Full, false, Lower>(D, M, omega, H, S(1));
     multiply<V, true, Upper, false, Full, Lower, true>(D, total, H, M, S(1));
     mirror(D, total);
-    // psi = back' (d_gain + epsilon shift') L-^-T + 2 H' (omega N) C'
-    d_gains(d_gain, t * DD, DD);
-    rank_one(D, d_gain, epsilon, shift);
-    multiply<V, true, Upper, false, Full>(D, M, back, d_gain, S(1));
-    multiply<V, false, Full, true, Upper>(D, psi, M, next.inverse, S(1));
-    multiply<V, true, Upper, false, Full>(D, M, H, ON, S(2));
-    multiply<V, false, Full, true, Upper, Full, true>(D, psi, M, C, S(1));
+    multiply<V, false, Lower, false, Full>(D, k.whitened_A, next.inverse, next.AF, S(1));
     parts(k);
     // on to step t + 1
     multiply<V, true, Full, false, Full, Lower>(D, omega, N, ON, S(1));
@@ -97,19 +100,19 @@ class Smoothed {
   }
 
   void parts(const Kept<S, W>& k) {
-    V *TY = M, *PA = P;
-    multiply<V, false, Full, false, Full>(D, TY, total, Y, S(1));
+    V *TZ = M, *PA = P;
+    multiply<V, false, Full, true, Upper>(D, TZ, total, Z, S(1));
     multiply<V, false, Full, false, Full>(D, PA, psi, k.whitened_A, S(1));
 #pragma omp simd
     for (int i = 0; i < DD; i++) {
-      const V s = TY[i] + PA[i];
-      PA[i] = -S(1) * (s + TY[i]);
-      TY[i] = s;
+      const V s = TZ[i] + PA[i];
+      PA[i] = -S(1) * (s + TZ[i]);
+      TZ[i] = s;
     }
-    multiply<V, true, Full, false, Full>(D, k.omega_f, Y, TY, S(1));
+    multiply<V, false, Lower, false, Full>(D, k.omega_f, Z, TZ, S(1));
     symmetrize(D, k.omega_f, S(0.5));
     multiply<V, true, Full, false, Full>(D, k.A_part, V_b, PA, S(1));
-    multiply<V, true, Full, false, Full, Full, true>(D, k.A_part, psi, Y, S(1));
+    multiply<V, true, Full, true, Upper, Full, true>(D, k.A_part, psi, Z, S(1));
     multiply<V, false, Full, false, Full, Full>(D, M, total, V_b, S(1));
 #pragma omp simd
     for (int i = 0; i < DD; i++) M[i] -= psi[i];

@@ -60,23 +60,32 @@ inline Lanes<S, W> root(Lanes<S, W> v) {
   }
 }
 
-// 1 / sqrt(x) and 1 / x to a unit or so in the last place: an estimate and a step of Newton's where there is one.
+// 1 / sqrt(x) and 1 / x to a unit or so in the last place: an estimate and steps of Newton's where there is one.
+template <class S, class V>
+inline V towards_root(V y, V x) {
+  return y + y * (S(0.5) - x * y * (S(0.5) * y));
+}
+
 template <class S, int W>
 inline Lanes<S, W> reciprocal_root(Lanes<S, W> x) {
-#if SVAE_BYTES == 64 && defined(__AVX512F__)
-  if constexpr (sizeof(S) == 4 && W == 16) {
-    const Lanes<S, W> y = _mm512_rsqrt14_ps(x);
-    return y + y * (S(0.5) - x * y * (S(0.5) * y));
-  }
+  using V = Lanes<S, W>;
+#if SVAE_BYTES == 64 && defined(__AVX512VL__)
+  if constexpr (sizeof(S) == 4 && W == 16) return towards_root<S, V>(_mm512_rsqrt14_ps(x), x);
+  if constexpr (sizeof(S) == 4 && W == 8) return towards_root<S, V>(_mm256_rsqrt14_ps(x), x);
+  if constexpr (sizeof(S) == 8 && W == 8) return towards_root<S, V>(towards_root<S, V>(_mm512_rsqrt14_pd(x), x), x);
+#elif SVAE_BYTES == 32 && defined(__AVX2__)
+  if constexpr (sizeof(S) == 4 && W == 8) return towards_root<S, V>(towards_root<S, V>(_mm256_rsqrt_ps(x), x), x);
 #endif
   return S(1) / root<S, W>(x);
 }
 
 template <class S, int W>
 inline Lanes<S, W> reciprocal(Lanes<S, W> x) {
-#if SVAE_BYTES == 64 && defined(__AVX512F__)
-  if constexpr (sizeof(S) == 4 && W == 16) {
-    const Lanes<S, W> y = _mm512_rcp14_ps(x);
+#if SVAE_BYTES == 64 && defined(__AVX512VL__)
+  if constexpr (sizeof(S) == 4 && W >= 8) {
+    Lanes<S, W> y;
+    if constexpr (W == 16) y = _mm512_rcp14_ps(x);
+    else y = _mm256_rcp14_ps(x);
     return y + y * (S(1) - x * y);
   }
 #endif
@@ -128,35 +137,5 @@ inline S fold(Lanes<S, W> x, F f) {
     return fold<S, W / 2>(f(half<S, W>(x, 0, all), half<S, W>(x, W / 2, all)), f);
   }
 }
-
-// log of a product of positive numbers that may overflow: exponents are added apart.
-template <class S, int W>
-struct LogProduct {
-  using V = Lanes<S, W>;
-  using B = Bits<S>;
-  using I = Lanes<typename B::type, W>;
-  V mantissa = splat<S, W>(1);
-  V exponent = splat<S, W>(0);
-
-  void times(V x) {
-    I bits;
-    std::memcpy(&bits, &x, sizeof(x));
-    I power = (bits >> B::mantissa) - B::bias;
-    bits -= power << B::mantissa;
-    V rest;
-    std::memcpy(&rest, &bits, sizeof(x));
-    mantissa *= rest;
-    if constexpr (W == 1) {
-      exponent += S(power);
-    } else {
-      exponent += __builtin_convertvector(power, V);
-    }
-  }
-  V log() const {
-    V r = mantissa;
-    each_lane<S, W>(r, [](S x) { return std::log(x); });
-    return r + exponent * S(0.693147180559945309417);
-  }
-};
 
 }  // namespace svae::SVAE_VARIANT

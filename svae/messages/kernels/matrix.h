@@ -11,15 +11,16 @@ constexpr int kRows = 4, kColumns = 2;
 #endif
 
 // C (+)= scale op(A) op(B), one tile of NR x NC entries.
-template <class V, bool TA, bool TB, bool Add, int NR, int NC, class S>
-inline void tile(int D, V* C, const V* A, const V* B, int r0, int c0, int from, int to, S scale) {
+template <class V, bool TA, bool TB, bool Add, int NR, int NC, class M, class S>
+inline void tile(int D, V* C, const M* A, const V* B, int r0, int c0, int from, int to, S scale) {
   V sum[NR][NC];
 #pragma GCC unroll 4
   for (int r = 0; r < NR; r++)
 #pragma GCC unroll 4
     for (int c = 0; c < NC; c++) sum[r][c] = V{};
   for (int k = from; k < to; k++) {
-    V a[NR], b[NC];
+    M a[NR];
+    V b[NC];
 #pragma GCC unroll 4
     for (int r = 0; r < NR; r++) a[r] = TA ? A[k * D + r0 + r] : A[(r0 + r) * D + k];
 #pragma GCC unroll 4
@@ -41,8 +42,8 @@ inline void tile(int D, V* C, const V* A, const V* B, int r0, int c0, int from, 
     }
 }
 
-template <class V, bool TA, bool TB, bool Add, int NR, class S>
-inline void tile_columns(int nc, int D, V* C, const V* A, const V* B, int r0, int c0, int from, int to, S scale) {
+template <class V, bool TA, bool TB, bool Add, int NR, class M, class S>
+inline void tile_columns(int nc, int D, V* C, const M* A, const V* B, int r0, int c0, int from, int to, S scale) {
   if (nc == kColumns) return tile<V, TA, TB, Add, NR, kColumns>(D, C, A, B, r0, c0, from, to, scale);
   if (kColumns > 2 && nc == 3) return tile<V, TA, TB, Add, NR, 3>(D, C, A, B, r0, c0, from, to, scale);
   if (kColumns > 2 && nc == 2) return tile<V, TA, TB, Add, NR, 2>(D, C, A, B, r0, c0, from, to, scale);
@@ -50,9 +51,9 @@ inline void tile_columns(int nc, int D, V* C, const V* A, const V* B, int r0, in
 }
 
 // C = scale op(A) op(B), or C += it: SA and SB are the shapes of op(A) and op(B); only the lower triangle of C if SC is
-// Lower.
-template <class V, bool TA, Shape SA, bool TB, Shape SB, Shape SC = Full, bool Add = false, class S>
-__attribute__((noinline)) void multiply(int D, V* __restrict C, const V* A, const V* B, S scale) {
+// Lower. A may be of numbers, one matrix for all lanes.
+template <class V, bool TA, Shape SA, bool TB, Shape SB, Shape SC = Full, bool Add = false, class M, class S>
+__attribute__((noinline)) void multiply(int D, V* __restrict C, const M* A, const V* B, S scale) {
   if constexpr (sizeof(V) == sizeof(S)) {
     switch (D) {
 #define SVAE_CASE(N)                                                                                            \
@@ -95,19 +96,21 @@ __attribute__((noinline)) void multiply(int D, V* __restrict C, const V* A, cons
 }
 
 // y = A x, R rows at a time
-template <int R, class V>
-inline void times_rows(int D, V* y, const V* A, const V* x) {
+template <int R, class V, class M>
+inline void times_rows(int D, V* y, const M* A, const V* x) {
   V s[R] = {};
   for (int j = 0; j < D; j++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < R; r++) s[r] += A[r * D + j] * x[j];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < R; r++) y[r] = s[r];
 }
 
-template <class V>
-inline void times(int D, V* __restrict y, const V* __restrict A, const V* __restrict x) {
+template <class V, class M>
+inline void times(int D, V* __restrict y, const M* __restrict A, const V* __restrict x) {
   int i = 0;
+  if constexpr (std::is_floating_point_v<V>)
+    for (; i + 10 <= D; i += 10) times_rows<10>(D, y + i, A + i * D, x);
   for (; i + 5 <= D; i += 5) times_rows<5>(D, y + i, A + i * D, x);
   for (; i + 2 <= D; i += 2) times_rows<2>(D, y + i, A + i * D, x);
   for (; i < D; i++) times_rows<1>(D, y + i, A + i * D, x);

@@ -1,6 +1,7 @@
 // One step of a mean field mixture of regressions x | u, in lanes over steps: U regressors, call.T = U.
 #pragma once
 #include "arena.h"
+#include "functions.h"
 #include "products.h"
 #include "streams.h"
 

@@ -13,15 +13,15 @@ constexpr int kPanel = 1;
 #endif
 
 // Rows r .. r + NR - 1, columns from C0 to C1 - 1, of C (+)= scale op(A) op(B).
-template <int N, int NR, int C0, int C1, bool TA, Shape SA, bool TB, Shape SB, bool Add, class V, class S>
-inline void row_panel(V* __restrict C, const V* __restrict A, const V* __restrict B, int r, S scale) {
-  constexpr int M = C1 - C0;
-  V sum[NR][M] = {};
+template <int N, int NR, int C0, int C1, bool TA, Shape SA, bool TB, Shape SB, bool Add, class V, class M, class S>
+inline void row_panel(V* __restrict C, const M* __restrict A, const V* __restrict B, int r, S scale) {
+  constexpr int NC = C1 - C0;
+  V sum[NR][NC] = {};
   const int from = SA == Upper ? r : 0, to = SA == Lower ? r + NR : N;
   auto add = [&](int k, int c0, int c1) __attribute__((always_inline)) {
-    V a[NR];
+    M a[NR];
     SVAE_UNROLL for (int i = 0; i < NR; i++) a[i] = TA ? A[k * N + r + i] : A[(r + i) * N + k];
-    SVAE_UNROLL for (int c = 0; c < M; c++) {
+    SVAE_UNROLL for (int c = 0; c < NC; c++) {
       if (C0 + c < c0 || C0 + c >= c1) continue;
       const V b = TB ? B[(C0 + c) * N + k] : B[k * N + C0 + c];
       SVAE_UNROLL for (int i = 0; i < NR; i++) sum[i][c] += a[i] * b;
@@ -36,7 +36,7 @@ inline void row_panel(V* __restrict C, const V* __restrict A, const V* __restric
       add(k, SB == Upper ? k : 0, SB == Lower ? k + 1 : N);
     }
   }
-  SVAE_UNROLL for (int i = 0; i < NR; i++) SVAE_UNROLL for (int c = 0; c < M; c++) {
+  SVAE_UNROLL for (int i = 0; i < NR; i++) SVAE_UNROLL for (int c = 0; c < NC; c++) {
     V* out = C + (r + i) * N + C0 + c;
     if (Add)
       *out += scale * sum[i][c];
@@ -46,8 +46,8 @@ inline void row_panel(V* __restrict C, const V* __restrict A, const V* __restric
 }
 
 // C (+)= scale op(A) op(B); of a lower C, the columns of the first half only where the rows are in it.
-template <int N, bool TA, Shape SA, bool TB, Shape SB, Shape SC, bool Add, class V, class S>
-__attribute__((noinline)) void panels(V* __restrict C, const V* A, const V* B, S scale) {
+template <int N, bool TA, Shape SA, bool TB, Shape SB, Shape SC, bool Add, class V, class M, class S>
+__attribute__((noinline)) void panels(V* __restrict C, const M* A, const V* B, S scale) {
   constexpr int H = (N / 2 + kPanel - 1) / kPanel * kPanel, from = SC == Lower ? H : 0, even = N - N % kPanel;
   if constexpr (SC == Lower)
     for (int r = 0; r < H; r += kPanel) row_panel<N, kPanel, 0, H, TA, SA, TB, SB, Add>(C, A, B, r, scale);

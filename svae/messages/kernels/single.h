@@ -7,29 +7,22 @@
 
 namespace svae::SVAE_VARIANT {
 
-// One reflection I - f v v' with v = (head, x) takes a row (t, x) to (|t, x|, 0); inverse is 1 / |t, x|.
+// The reflection that takes a row (t, x) to (|t, x|, 0): t, 1 / x'x and 1 / |t, x|. With d = x'y it takes (u, y) to
+// ((t u + d) / |t, x|, y - s x), s = d / x'x + (t d / x'x - u) / |t, x|: little waits for the root.
 template <class V>
 struct Reflection {
-  V head, factor, inverse;
+  V head, quotient, inverse;
 };
 
 template <class S, int W>
 inline Reflection<Lanes<S, W>> reflect(Lanes<S, W>& t, Lanes<S, W> square) {
   using V = Lanes<S, W>;
-  const V none{}, total = t * t + square, inverse = reciprocal_root<S, W>(total);
-  V length = total * inverse;
-  length += (total - length * length) * (S(0.5) * inverse);
-  length = total > none ? length : total;
-  // For t >= 0 the head t - length cancels: it is -square / (t + length).
-  const V size = t < none ? -t : t, sum = length + size, of_sum = reciprocal<S, W>(sum);
-  const auto turns = t < none;
-  const V changes = turns ? sum : square;
-  const V head = turns ? -sum : -square * of_sum;
-  const V factor = (turns ? of_sum : sum * reciprocal<S, W>(square)) * inverse;
-  const auto does = changes > V{} + std::numeric_limits<S>::min();
-  const V otherwise = changes != changes ? changes : none;
-  t = length;
-  return {does ? head : otherwise, does ? factor : otherwise, inverse};
+  constexpr S least = std::numeric_limits<S>::min();
+  const V head = t, total = t * t + square + least, inverse = reciprocal_root<S, W>(total);
+  const V quotient = square < splat<S, W>(least) ? V{} : reciprocal<S, W>(square);
+  t = total * inverse;
+  t += (total - t * t) * (S(0.5) * inverse);
+  return {head, quotient, inverse};
 }
 
 template <class S>
@@ -85,6 +78,29 @@ inline void store_columns(int D, S* M, const Row<S>* columns) {
   transpose<S, kLanes<S>>(rows);
   SVAE_UNROLL for (int i = 0; i < kLanes<S>; i++)
     if (i < D) store_row(D, M, i, rows[i]);
+}
+
+// Rows that are columns already: a matrix that lies transposed in memory. Lanes from D on are of no use.
+template <class S>
+inline void load_flipped(int D, Row<S>* columns, const S* M) {
+  SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++) columns[c] = c < D ? load<S, kLanes<S>>(M + c * D) : Row<S>{};
+}
+template <class S>
+inline void store_flipped(int D, S* M, const Row<S>* columns) {
+  SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++)
+    if (c < D) store_row(D, M, c, columns[c]);
+}
+template <class S>
+inline void flip(int D, S* M) {
+  Row<S> columns[kLanes<S>];
+  load_columns(D, columns, M);
+  store_flipped(D, M, columns);
+}
+
+// Whether one sequence has its rows in lanes.
+template <class S>
+inline bool in_lanes(int D) {
+  return D > 2 && D <= kLanes<S>;
 }
 
 enum Shape { Full, Lower, Upper };

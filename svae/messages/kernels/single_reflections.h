@@ -16,35 +16,23 @@ SVAE_INLINE Row<S> lane_dot(int d, int from, const Row<S>* columns, const Row<S>
 }
 
 // Reflection j, of the vector in lane j of `columns` from column `from` on, applied to the rows in the lanes after it.
-// x takes the vector, in all lanes. With r = 1 / |t, x| the multiple of x that leaves row k is
-// dots_k / q + r (t dots_k / q - heads_k), q = x'x: one operation after the root is known.
+// x takes the vector, in all lanes.
 template <class S, int N>
 SVAE_INLINE Reflection<Row<S>> turn(int d, int j, int from, Row<S>& heads, Row<S>* columns, Row<S>* x) {
   using V = Row<S>;
   const int D = N ? N : d;
   constexpr int W = kLanes<S>;
   SVAE_UNROLL for (int c = from; c < D; c++) x[c] = spread<S>(columns[c], j);
-  const V dots = lane_dot<S, N>(d, from, columns, x), square = spread<S>(dots, j), t = spread<S>(heads, j);
-  const bool back = t[0] < 0;
-  if (square[0] <= std::numeric_limits<S>::min() && !back) return {V{}, V{}, reciprocal<S, W>(t)};
-  const V total = t * t + square, inverse = reciprocal_root<S, W>(total);
-  V s, factor, head, length = total * inverse;
-  length += (total - length * length) * (S(0.5) * inverse);
-  if (back) {
-    head = t - length;
-    factor = inverse * reciprocal<S, W>(length - t);
-    s = dots * factor - heads * inverse;
-  } else {
-    const V of_square = reciprocal<S, W>(square), scaled = dots * of_square;
-    s = scaled + inverse * (t * scaled - heads);
-    factor = of_square + of_square * (t * inverse);
-    head = -square * reciprocal<S, W>(length + t);
-  }
-  const V lanes = lane_numbers<S>();
+  const V dots = lane_dot<S, N>(d, from, columns, x);
+  V length = spread<S>(heads, j);
+  const auto h = reflect<S, W>(length, spread<S>(dots, j));
+  const V part = dots * h.quotient, lanes = lane_numbers<S>();
+  V s = part + h.inverse * (h.head * part - heads);
   s = lanes > splat<S, W>(S(j)) ? s : V{};
-  heads = lanes == splat<S, W>(S(j)) ? length : heads - s * head;
+  const V turned = h.inverse * (h.head * heads + dots);
+  heads = lanes == splat<S, W>(S(j)) ? length : lanes > splat<S, W>(S(j)) ? turned : heads;
   SVAE_UNROLL for (int c = from; c < D; c++) columns[c] -= s * x[c];
-  return {head, factor, inverse};
+  return h;
 }
 
 template <class S, int N>
@@ -55,7 +43,7 @@ inline void triangularize_one(int d, S* T, S* X, Reflection<S>* h) {
   load_columns(D, heads, T);
   SVAE_UNROLL for (int j = 0; j < D; j++) {
     const auto r = turn<S, N>(d, j, 0, heads[j], columns, x);
-    h[j] = {r.head[0], r.factor[0], r.inverse[0]};
+    h[j] = {r.head[0], r.quotient[0], r.inverse[0]};
   }
   store_columns(D, T, heads);
 }
@@ -81,19 +69,50 @@ inline void lower_root_one(int d, S* M) {
   store_columns(D, M, columns);
 }
 
-// As Condition of many sequences. The rows of F go through each reflection while the next waits for its root.
+// The lower root of the transpose of M; also its columns, as the next step takes them.
+template <class S>
+inline void lower_flipped(int D, S* M, S* columns) {
+  Row<S> x[kLanes<S>];
+  load_flipped(D, x, M);
+  lower_columns<S, 0>(D, x);
+  store_columns(D, M, x);
+  store_flipped(D, columns, x);
+}
+
+// T, the lower root of columns columns' + X X', beside `lower_flipped`: neither waits for the other.
 template <class S, int N>
-inline void condition_one(int d, S* L, S* scale, S* gain, S* B, S*, const S* F, S* X, Reflection<S>*) {
+inline void triangularize_beside_one(int d, S* T, S* X, S* M, S* columns) {
+  const int D = N ? N : d;
+  Row<S> rows[kLanes<S>], heads[kLanes<S>], others[kLanes<S>], x[kLanes<S>], y[kLanes<S>];
+  const Row<S> lanes = lane_numbers<S>();
+  load_columns(D, rows, X);
+  load_flipped(D, heads, columns);
+  load_flipped(D, others, M);
+  SVAE_UNROLL for (int j = 0; j < D; j++) {
+    turn<S, N>(d, j, 0, heads[j], rows, x);
+    turn<S, N>(d, j, j + 1, others[j], others, y);
+    others[j] = lanes < splat<S, kLanes<S>>(S(j)) ? Row<S>{} : others[j];
+  }
+  store_columns(D, T, heads);
+  store_columns(D, M, others);
+  store_flipped(D, columns, others);
+}
+
+// As Condition of many sequences, from Q' and X' to that of a B which is not lower yet. The rows of F
+// go through each reflection while the next waits for its root.
+template <class S, int N>
+inline void condition_one(int d, const S* Q, S* L, S* scale, S* gain, S* B, S*, const S* F, S* X, S*, S*) {
   const int D = N ? N : d;
   constexpr int W = kLanes<S>;
   Row<S> columns[W], heads[W], rest[W], K[W], x[W];
-  load_columns(D, columns, X);
-  load_columns(D, heads, L);
+  load_flipped(D, columns, X);
+  load_flipped(D, heads, Q);
   load_columns(D, rest, F);
   SVAE_UNROLL for (int j = 0; j < D; j++) {
     const auto r = turn<S, N>(d, j, 0, heads[j], columns, x);
-    const Row<S> s = lane_dot<S, N>(d, 0, rest, x) * r.factor;
-    K[j] = -s * r.head;
+    const Row<S> dots = lane_dot<S, N>(d, 0, rest, x), part = dots * r.quotient;
+    const Row<S> s = part + r.inverse * (r.head * part);
+    K[j] = dots * r.inverse;
     SVAE_UNROLL for (int c = 0; c < D; c++) rest[c] -= s * x[c];
     scale[j] = r.inverse[0];
   }
@@ -103,8 +122,7 @@ inline void condition_one(int d, S* L, S* scale, S* gain, S* B, S*, const S* F, 
     SVAE_UNROLL for (int m = 0; m < c; m++) K[m] -= K[c] * L[c * D + m];
   }
   store_columns(D, gain, K);
-  lower_columns<S, N>(d, rest);
-  store_columns(D, B, rest);
+  store_flipped(D, B, rest);
 }
 
 }  // namespace svae::SVAE_VARIANT

@@ -1,75 +1,29 @@
 // Bringing W sequences into lanes and out of them, by transposing tiles.
 #pragma once
-#include "lanes.h"
+#include "transpose.h"
 
 namespace svae::SVAE_VARIANT {
 
-// The first n < W entries only.
-template <class S, int W>
-inline Lanes<S, W> load_some(const S* p, int n) {
-#if SVAE_BYTES == 64 && defined(__AVX512F__)
-  if constexpr (W == 16) return _mm512_maskz_loadu_ps(__mmask16((1u << n) - 1), p);
-#endif
-  Lanes<S, W> v{};
-  std::memcpy(&v, p, n * sizeof(S));
-  return v;
-}
-
-template <class S, int W>
-inline void store_some(S* p, Lanes<S, W> v, int n) {
-#if SVAE_BYTES == 64 && defined(__AVX512F__)
-  if constexpr (W == 16) return _mm512_mask_storeu_ps(p, __mmask16((1u << n) - 1), v);
-#endif
-  std::memcpy(p, &v, n * sizeof(S));
-}
-
-// --- transposes: W vectors of W entries, by log2 W rounds of exchanging blocks ---------------------------------------
-
-template <int W, int B>
-inline constexpr int low_index(int i) {
-  return (i & B) ? W + i - B : i;
-}
-template <int W, int B>
-inline constexpr int high_index(int i) {
-  return (i & B) ? W + i : i + B;
-}
-
-template <class V, int W, int B, int... I>
-inline void exchange(V& a, V& b, std::integer_sequence<int, I...>) {
-  V low = __builtin_shufflevector(a, b, low_index<W, B>(I)...);
-  b = __builtin_shufflevector(a, b, high_index<W, B>(I)...);
-  a = low;
-}
-
-template <class V, int W, int B>
-inline void exchange_all(V* v) {
+// Asks for what lies ahead of entry i of a step, once for each line of 64 bytes. (Not inlined, it would be taken for
+// a function without effect.)
+template <class S, int W, class P>
+inline __attribute__((always_inline)) void fetch(const P* p, int64_t at, int i, int64_t ahead) {
+  if (i * sizeof(S) % 64 >= W * sizeof(S)) return;
 #pragma GCC unroll 16
-  for (int i = 0; i < W; i++)
-    if (!(i & B)) exchange<V, W, B>(v[i], v[i + B], std::make_integer_sequence<int, W>());
+  for (int l = 0; l < W; l++) __builtin_prefetch(p[l] + at + ahead, 0, 2);
 }
-
-template <class S, int W>
-inline void transpose(Lanes<S, W>* v) {
-  using V = Lanes<S, W>;
-  if constexpr (W >= 16) exchange_all<V, W, 8>(v);
-  if constexpr (W >= 8) exchange_all<V, W, 4>(v);
-  if constexpr (W >= 4) exchange_all<V, W, 2>(v);
-  if constexpr (W >= 2) exchange_all<V, W, 1>(v);
-}
-
-// --- reading and writing W sequences ---------------------------------------------------------------------------------
 
 template <class S, int W>
 struct Reader {
   using V = Lanes<S, W>;
   const S* p[W];
-  bool shared;
+  bool shared, steady;
 
-  Reader(const Operand<S>& x, int64_t first, int64_t batch) : shared(x.shared) {
+  Reader(const Operand<S>& x, int64_t first, int64_t batch) : shared(x.shared), steady(x.steady) {
     for (int i = 0; i < W; i++) p[i] = x.data + x.offset[first + i < batch ? first + i : batch - 1];
   }
 
-  Reader(const Output<S>& x, int64_t first, int64_t batch) : shared(false) {
+  Reader(const Output<S>& x, int64_t first, int64_t batch) : shared(false), steady(false) {
     for (int i = 0; i < W; i++) p[i] = x.data + x.size * (first + i < batch ? first + i : batch - 1);
   }
 
@@ -77,6 +31,7 @@ struct Reader {
   // ahead, into the second cache (the first is full of matrices): W sequences are more streams than it follows.
   void operator()(V* out, int64_t at, int n, bool back = false) const {
     const int64_t ahead = back ? -2 * n : 2 * n;
+    if (steady) at = 0;
     if constexpr (W == 1) {
       copy(out, p[0] + at, n);
     } else if (shared) {
@@ -93,12 +48,8 @@ struct Reader {
 
   void block(V* out, int64_t at, int i, int64_t ahead) const {
     V v[W];
-#pragma GCC unroll 16
-    for (int l = 0; l < W; l++) {
-      v[l] = load<S, W>(p[l] + at + i);
-      __builtin_prefetch(p[l] + at + i + ahead, 0, 2);
-    }
-    transpose<S, W>(v);
+    load_across<S, W>(v, p, at + i);
+    fetch<S, W>(p, at + i, i, ahead);
 #pragma GCC unroll 16
     for (int l = 0; l < W; l++) out[i + l] = v[l];
   }
@@ -134,12 +85,8 @@ struct Writer {
     V v[W];
 #pragma GCC unroll 16
     for (int l = 0; l < W; l++) v[l] = in[i + l];
-    transpose<S, W>(v);
-#pragma GCC unroll 16
-    for (int l = 0; l < W; l++) {
-      store<S, W>(p[l] + at + i, v[l]);
-      __builtin_prefetch(p[l] + at + i + ahead, 0, 2);
-    }
+    store_across<S, W>(p, at + i, v);
+    fetch<S, W>(p, at + i, i, ahead);
   }
 };
 

@@ -67,6 +67,22 @@ inline void rank_two(int D, V* __restrict P, const V* x, const V* y) {
     for (int j = 0; j <= i; j++) P[i * D + j] += x[i] * y[j] + y[i] * x[j];
 }
 
+// The lower triangle row after row at p, and back; what lies above it stays.
+template <class V>
+inline void pack(int D, V* p, const V* M) {
+  if constexpr (std::is_floating_point_v<V>) {
+    if (D <= kLanes<V>) return pack_one(D, p, M);
+  }
+  for (int i = 0; i < D; i++) copy(p, M + i * D, i + 1), p += i + 1;
+}
+template <class V>
+inline void unpack(int D, V* M, const V* p) {
+  if constexpr (std::is_floating_point_v<V>) {
+    if (D <= kLanes<V>) return unpack_one(D, M, p);
+  }
+  for (int i = 0; i < D; i++) copy(M + i * D, p, i + 1), p += i + 1;
+}
+
 template <class V>
 inline void mirror(int D, V* A) {
   for (int i = 0; i < D; i++)

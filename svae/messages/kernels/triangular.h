@@ -63,40 +63,18 @@ struct Invert {
 template <class S, int W>
 struct ReverseCholesky {
   using V = Lanes<S, W>;
-  template <int N, int M>
-  static void row(int D, int k, V* R, V* scale) {
-    V r[M ? M : 1], *out = R + k * D;
-    SVAE_UNROLL for (int j = 0; j < M; j++) r[j] = out[j];
-    for (int m = k + 1; m < D; m++) {
-      const V s = R[m * D + k];
-      SVAE_UNROLL for (int j = 0; j < M; j++) r[j] -= s * R[m * D + j];
-    }
-    SVAE_UNROLL for (int j = 0; j < M; j++) out[j] = r[j];
-    finish(D, k, R, scale);
-  }
-
-  static void finish(int D, int k, V* R, V* scale) {
-    const V pivot = R[k * D + k], s = scale[k] = reciprocal_root<S, W>(pivot);
-    for (int j = 0; j <= k; j++) R[k * D + j] *= s;
-  }
-
+  // Row by row from the last: only a quotient stands between one pivot and the next.
   template <int N>
   static __attribute__((noinline)) void run(int d, V* __restrict R, V* __restrict scale) {
     const int D = N ? N : d;
-    constexpr int H = (N + 1) / 2;
-    for (int k = D - 1; k >= 0; k--) {
-      if constexpr (N > 0) {
-        if (k >= H)
-          row<N, N>(D, k, R, scale);
-        else
-          row<N, H>(D, k, R, scale);
-      } else {
-        for (int m = k + 1; m < D; m++) {
-          const V r = R[m * D + k];
-          for (int j = 0; j <= k; j++) R[k * D + j] -= r * R[m * D + j];
-        }
-        finish(D, k, R, scale);
+    SVAE_UNROLL for (int k = D - 1; k >= 0; k--) {
+      V* row = R + k * D;
+      const V pivot = row[k], quotient = reciprocal<S, W>(pivot), s = scale[k] = reciprocal_root<S, W>(pivot);
+      SVAE_UNROLL for (int m = k - 1; m >= 0; m--) {
+        const V part = row[m] * quotient;
+        SVAE_UNROLL for (int j = m; j >= 0; j--) R[m * D + j] -= part * row[j];
       }
+      SVAE_UNROLL for (int j = 0; j <= k; j++) row[j] *= s;
     }
   }
 };
@@ -137,22 +115,6 @@ struct SolveLower {
   template <int N>
   static __attribute__((noinline)) void run(int d, V* __restrict X, const V* B, const V* L, const V* scale) {
     Solve<S, W>::template any<N, true>(d, X, B, L, scale);
-  }
-};
-
-// From the parts of a transition, [Q, A F] with Q lower in L and A F in X: L its lower root with the inverses of its
-// diagonal; the same reflections take [0, F] to [K, B]: the gain K L^-1, and the lower root of the backward covariance.
-template <class S, int W>
-struct Condition {
-  using V = Lanes<S, W>;
-  template <int N>
-  static void run(int d, V* L, V* scale, V* gain, V* B, V* K, const V* F, V* X, Reflection<V>* h) {
-    const int D = N ? N : d;
-    Triangularize<S, W>::template run<N>(d, L, X, h);
-    for (int i = 0; i < D; i++) scale[i] = h[i].inverse;
-    CarryRows<S, W>::template run<N>(d, K, B, F, X, h);
-    Solve<S, W>::template run<N>(d, gain, K, L, scale);
-    LowerRoot<S, W>::template run<N>(d, B);
   }
 };
 
