@@ -18,12 +18,10 @@ import numpy as np
 from svae import messages
 from svae.messages import GaussianChain, HMMChain, gaussian_fused, hmm_fused
 
-DISTINCT = 64  # sequences drawn; larger batches repeat them
-
 
 def gaussian_chains(B, T, D, seed=0):
     """B chains with potentials and dynamics of their own, in float32."""
-    rng, n = np.random.default_rng(seed), min(B, DISTINCT)
+    rng, n = np.random.default_rng(seed), min(B, 64)  # larger batches repeat them
 
     def normal(*shape):
         return rng.standard_normal((n, *shape), dtype=np.float32)
@@ -36,6 +34,12 @@ def gaussian_chains(B, T, D, seed=0):
     A = 0.9 * normal(T - 1, D, D) / np.sqrt(D)
     chain = normal(D), roots[0], A, normal(T - 1, D), roots[1], spd(T), normal(T, D)
     return GaussianChain(*(jnp.tile(jnp.asarray(x, jnp.float32), (B // n, *[1] * (x.ndim - 1))) for x in chain))
+
+
+def chains_with_one_transition(B, T, D):
+    """The same potentials on chains whose dynamics do not change in time, as those of an LDS."""
+    chain = gaussian_chains(B, T, D)
+    return chain._replace(A=chain.A[:, :1], b=chain.b[:, :1], Q_sqrt=chain.Q_sqrt[:, :1])
 
 
 def hidden_chains(B, T, K, seed=0):
@@ -53,8 +57,8 @@ def dynamax_smoother(chain):
     y = jax.scipy.linalg.solve_triangular(F, chain.h[..., None], lower=True)[..., 0]
     D = y.shape[-1]
 
-    def pad(X):  # dynamax wants the transition into each step; that into the first is not used
-        return jnp.concatenate([X[:1], X])
+    def pad(X):  # dynamax wants the transition into each step, of which that into the first is not used, or one
+        return jnp.concatenate([X[:1], X]) if len(X) > 1 else X[0]
 
     def smooth(c, F, y):
         Q = c.Q_sqrt @ jnp.swapaxes(c.Q_sqrt, -1, -2)
@@ -143,18 +147,19 @@ def race(title, chain, contestants, speed, calls, rounds):
     return result
 
 
-def gaussian_race(B, T, D, peers, speed, calls, rounds):
-    chain = gaussian_chains(B, T, D)
+def gaussian_race(chain, peers, speed, calls, rounds):
     contestants = {"fused": ours(chain), "fused, value and gradient": ours_with_gradient(chain)}
     if peers:
         contestants["dynamax parallel"] = dynamax_smoother(chain)
         error = jnp.max(jnp.abs(contestants["dynamax parallel"]().smoothed_means - contestants["fused"]().mean))
         assert error < 1e-2, f"dynamax differs by {error}"
-    return race(f"Gaussian chain, D = {D}, T = {T}, batch {B}", chain, contestants, speed, calls, rounds)
+    (B, T, D), steps = chain.h.shape, chain.A.shape[1]
+    title = f"Gaussian chain, {steps} transition{'s' * (steps > 1)}, D = {D}, T = {T}, batch {B}"
+    return race(title, chain, contestants, speed, calls, rounds)
 
 
-def hidden_race(B, T, K, peers, speed, calls, rounds):
-    chain = hidden_chains(B, T, K)
+def hidden_race(chain, peers, speed, calls, rounds):
+    B, T, K = chain.node.shape
     contestants = {"fused": ours_hidden(chain), "fused, value and gradient": ours_hidden_with_gradient(chain)}
     if peers:
         contestants["dynamax parallel"] = dynamax_hidden(chain)
@@ -167,6 +172,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", help="a folder with dynamax; without it, ours alone", default="")
     parser.add_argument("--shapes", default="1x1000,32x1000,128x1000,1024x1000,1x100000", help="batch x T")
+    parser.add_argument("--each", default="1x1000,128x1000,1024x1000", help="likewise, a transition for each step")
     parser.add_argument("--hidden", default="1x1000,32x1000,128x1000")
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
@@ -178,13 +184,14 @@ def main():
     speed = copy_speed(options.rounds)
     print(f"{jax.devices()[0].device_kind}: {messages.gpu_kernels()}; copy {speed / 1e12:.2f} TB/s", flush=True)
     result = {"device": jax.devices()[0].device_kind, "kernels": messages.gpu_kernels(), "copy_bytes_per_s": speed}
-    for name, shapes, one, size in (
-        ("gaussian", options.shapes, gaussian_race, 10),
-        ("hmm", options.hidden, hidden_race, 30),
+    for name, shapes, chains, race_of, size in (
+        ("gaussian", options.shapes, chains_with_one_transition, gaussian_race, 10),
+        ("gaussian_each", options.each, gaussian_chains, gaussian_race, 10),
+        ("hmm", options.hidden, hidden_chains, hidden_race, 30),
     ):
         for shape in filter(None, shapes.split(",")):
             B, T = map(int, shape.split("x"))
-            result[f"{name}_{shape}"] = one(B, T, size, options.peers, speed, options.calls, options.rounds)
+            result[f"{name}_{shape}"] = race_of(chains(B, T, size), options.peers, speed, options.calls, options.rounds)
             with open(options.out, "w") as file:  # after each: a run that is cut short keeps what it has
                 json.dump(result, file, indent=1)
 

@@ -1,10 +1,10 @@
 """Message passing on chains, one sequence at a time, knowing nothing of models.
 
 `gaussian` and `hmm` are the forms for the default backend, by one rule: compiled kernels on the CPU, or sequential pure
-JAX where they were not built; time-parallel pure JAX elsewhere. SVAE_FORM in the environment overrides it; on a GPU
-SVAE_FORM=fused takes the CUDA kernels (D <= 16, K <= 64), which pick their chunks of time from T and the batch. They
-become the rule when their present sources have run on a GPU. The rule is applied at the first use, because asking for
-the backend initialises it. One form by name:
+JAX where they were not built; on a GPU fused CUDA kernels, which pick their chunks of time from T and the batch (D up
+to 16 and K to 64, larger chains in time-parallel pure JAX); time-parallel pure JAX elsewhere. SVAE_FORM in the
+environment overrides it. The rule is applied at the first use, because asking for the backend initialises it. One form
+by name:
 `gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, `hmm_` alike. Kernels, compiled or
 fused, have reverse-mode derivatives only; forward mode is for the pure forms.
 """
@@ -40,12 +40,12 @@ _FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("seque
 def _form() -> str:
     import jax
 
-    from svae.messages import kernels
+    from svae.messages import gpu, kernels
 
     if os.environ.get("SVAE_FORM"):
         return os.environ["SVAE_FORM"]
     if jax.default_backend() != "cpu":
-        return "parallel"
+        return "fused" if gpu.status().serve else "parallel"
     return "kernels" if kernels.status().serve else "sequential"
 
 
@@ -64,7 +64,7 @@ def gpu_kernels() -> str:
     serve, reason = gpu.status()
     if not serve:
         return f"time-parallel pure JAX: {reason}"
-    return reason if _form() == "fused" else f"time-parallel pure JAX; SVAE_FORM=fused takes {reason}"
+    return reason if _form() == "fused" else f"{_form()} pure JAX, as SVAE_FORM asks, in place of {reason}"
 
 
 def __getattr__(name: str):

@@ -7,18 +7,23 @@ from jaxtyping import Array, Float
 from svae._linalg import mv
 from svae.messages import gaussian_parallel, gpu
 from svae.messages.compensated import compensated_sum
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
+from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed, every_step
 
 
-def _shapes(chain: GaussianChain):
+def _same(chain: GaussianChain) -> bool:
+    """Whether one transition serves all steps."""
+    return len(chain.h) > 2 and all(len(x) == 1 for x in chain[2:5])
+
+
+def _call(name: str, shapes, chain: GaussianChain, *more):
     T, D = chain.h.shape
-    return {"T": T, "D": D}, [x.shape for x in chain]
+    return gpu.call(f"svae_gpu_gaussian_{name}{'_same' * _same(chain)}", shapes, *chain, *more, T=T, D=D)
 
 
 @jax.custom_vjp
 def _filter(chain: GaussianChain) -> GaussianFiltered:
-    size, (*_, J, h) = _shapes(chain)
-    return GaussianFiltered(*gpu.call("svae_gpu_gaussian_filter", (h, J, h[:1]), *chain, **size))
+    h = chain.h.shape
+    return GaussianFiltered(*_call("filter", (h, chain.J.shape, h[:1]), chain))
 
 
 def _filter_backward(chain, cotangents):
@@ -47,29 +52,27 @@ _increments.defvjp(lambda chain: (_increments(chain), chain), _increments_backwa
 
 
 def _outputs(chain: GaussianChain):
-    (*_, A, _b, _Q, J, h) = (x.shape for x in chain)
-    return h, J, A, A, h[:1], h[:1]
+    T, D = chain.h.shape
+    return (T, D), (T, D, D), (T - 1, D, D), (T - 1, D, D), (T,), (T,)
 
 
 @jax.custom_vjp
 def _smooth(chain: GaussianChain) -> GaussianSmoothed:
-    return GaussianSmoothed(*gpu.call("svae_gpu_gaussian_smooth", _outputs(chain), *chain, **_shapes(chain)[0]))
+    return GaussianSmoothed(*_call("smooth", _outputs(chain), chain))
 
 
 def _smooth_forward(chain):
     """Smoothing that keeps, of each node, what its derivative would have to find again, as doubles."""
     T, D = chain.h.shape
     kept = T, 3 * (D * D + D) * 8 // chain.h.dtype.itemsize
-    *q, kept = gpu.call("svae_gpu_gaussian_smooth_kept", (*_outputs(chain), kept), *chain, T=T, D=D)
+    *q, kept = _call("smooth_kept", (*_outputs(chain), kept), chain)
     q = GaussianSmoothed(*q)
     return q, (chain, q.sqrt, kept)
 
 
 def _smooth_backward(kept, cotangents):
     chain, *smoothed = kept
-    size, shapes = _shapes(chain)
-    operands = *chain, *smoothed, *cotangents
-    return (GaussianChain(*gpu.call("svae_gpu_gaussian_smooth_vjp", shapes, *operands, **size)),)
+    return (GaussianChain(*_call("smooth_vjp", [x.shape for x in chain], chain, *smoothed, *cotangents)),)
 
 
 _smooth.defvjp(_smooth_forward, _smooth_backward)
@@ -101,21 +104,26 @@ def _fits(D: int) -> bool:
     return D <= gpu.LARGEST
 
 
+def _as_it_is(chain: GaussianChain) -> GaussianChain:
+    """The chain with one transition for all steps, or with one for each."""
+    return chain if _same(chain) else every_step(chain)
+
+
 def filter(chain: GaussianChain) -> GaussianFiltered:
     """Filtered moments and increments of log Z."""
-    return (_filter if _fits(chain.h.shape[1]) else gaussian_parallel.filter)(chain)
+    return (_filter if _fits(chain.h.shape[1]) else gaussian_parallel.filter)(_as_it_is(chain))
 
 
 def smooth(chain: GaussianChain) -> GaussianSmoothed:
     """Smoothed moments, backward conditionals, increments of log Z and of the KL."""
-    return (_smooth if _fits(chain.h.shape[1]) else gaussian_parallel.smooth)(chain)
+    return (_smooth if _fits(chain.h.shape[1]) else gaussian_parallel.smooth)(_as_it_is(chain))
 
 
 def log_normalizer(chain: GaussianChain) -> Float[Array, ""]:
     """log Z, the compensated sum of the filter's increments."""
     if not _fits(chain.h.shape[1]):
         return gaussian_parallel.log_normalizer(chain)
-    return compensated_sum(_increments(chain))
+    return compensated_sum(_increments(_as_it_is(chain)))
 
 
 def sample(smoothed: GaussianSmoothed, *, key) -> Float[Array, "T D"]:

@@ -14,9 +14,11 @@ import pytest
 
 from svae import messages
 from svae.messages import GaussianChain, HMMChain, gaussian_fused, gpu, hmm_chain, hmm_fused, kernels
+from svae.messages.gaussian_chain import every_step
 from tests.messages import oracles
 from tests.messages.test_gaussian import assert_is_the_dense_matrix, cov, hard, on_device
 from tests.messages.test_hmm import CASES
+from tests.messages.test_shared_dynamics import AXES, assert_close, chain_of, pulled
 
 HAS_GPU = jax.default_backend() == "gpu"
 oracle = "kernels" if kernels.status().serve and not HAS_GPU else "sequential"  # the first need no time to compile here
@@ -134,6 +136,11 @@ def test_large_chains_run_in_pure_jax():
     assert calls(16) and not calls(17)
 
 
+def test_the_rule_is_fused_where_the_kernels_serve(monkeypatch):
+    monkeypatch.delenv("SVAE_FORM", raising=False)
+    assert (messages.gaussian is gaussian_fused) == (messages.hmm is hmm_fused) == gpu.status().serve
+
+
 def test_the_rule_can_be_overridden(monkeypatch):
     monkeypatch.setenv("SVAE_FORM", "fused")
     assert messages.gaussian is gaussian_fused and messages.hmm is hmm_fused
@@ -166,7 +173,7 @@ def derivatives(form, chain):
 def plain(chain) -> bool:
     """Whether the messages were sent as plain numbers: then they are large, and logarithms are not."""
     kept = hmm_fused._smooth_forward(*hmm_fused._potentials(hmm_chain.centre(chain).chain))[1]
-    return bool(jnp.max(kept[3]) > 1000)
+    return bool(jnp.max(kept[3][jnp.argmax(chain.mask)]) > 1000)
 
 
 @pytest.mark.parametrize(
@@ -202,3 +209,35 @@ def test_hidden_chain_in_float32_with_steep_nodes():
     q = hmm_fused.smooth(single)
     np.testing.assert_allclose(q.states, hmm_oracle.smooth(single).states, atol=1e-5)
     assert all(np.all(np.isfinite(x)) for x in q)
+
+
+# --- one transition for all steps ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("T, D", [(1, 3), (2, 3), (3, 3), (6, 1), (5, 12), (90, 3)])  # the last in chunks
+def test_one_transition_stands_for_all(x64, T, D):
+    chain = symmetric(on_device(chain_of(T, T, D)))
+
+    def run(chain):
+        return gaussian_fused.smooth(chain), gaussian_fused.log_normalizer(chain)
+
+    assert_close(pulled(run, chain), pulled(lambda c: run(every_step(c)), chain), 1e-11)
+    assert_close(gaussian_fused.filter(chain), gaussian_fused.filter(every_step(chain)), 1e-11)
+
+
+@pytest.mark.parametrize("axes", AXES.values(), ids=AXES)
+def test_a_batch_with_one_transition(x64, axes):
+    stacked = jax.tree.map(lambda *x: np.stack(x), *(chain_of(i, 70, 3) for i in range(12)))
+    chains = on_device(GaussianChain(*(x[0] if axis is None else x for x, axis in zip(stacked, axes, strict=True))))
+
+    def run(form):
+        return pulled(jax.vmap(lambda chain: form.smooth(symmetric(chain)), (axes,)), chains)
+
+    assert_close(run(gaussian_fused), run(gaussian_oracle), 1e-9)
+
+
+def test_roots_of_shared_noise_need_not_be_triangular(x64):
+    chain = on_device(chain_of(0, 5, 3))
+    turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
+    got, want = (gaussian_fused.smooth(c) for c in (chain._replace(Q_sqrt=chain.Q_sqrt @ turn), chain))
+    assert_close(got, want, 1e-10)

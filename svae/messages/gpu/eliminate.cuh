@@ -1,46 +1,8 @@
-// Triangular inverses, by lanes (lanes.cuh).
+// Elimination of a symmetric matrix, by lanes (lanes.cuh).
 #pragma once
-#include "lanes.cuh"
+#include "triangular.cuh"
 
 namespace svae {
-
-// Column j of the inverse of a lower triangular matrix, given its columns and the reciprocals of its diagonal.
-template <int D>
-__device__ inline void invert_columns(double (&x)[D], const double* columns, const double* inverse, int j) {
-  unit<D>(x, j);
-#pragma unroll
-  for (int k = 0; k < D; k++) {
-    x[k] *= inverse[k];
-#pragma unroll
-    for (int i = k + 1; i < D; i++) x[i] = fma(-columns[k * Team<D>::DS + i], x[k], x[i]);
-  }
-}
-
-// Column j of W, lower, with W'W = S^-1, given column j of S. The memory is D vectors, whose diagonal then has the
-// pivots, and one.
-template <int D>
-__device__ inline void whiten(double (&w)[D], double (&s)[D], double* memory, int j) {
-  constexpr int DS = Team<D>::DS;
-  unit<D>(w, j);
-#pragma unroll
-  for (int k = 0; k < D; k++) {
-    const double* pivots = memory + k * DS;
-    memory[k * DS + j] = s[k];
-    __syncwarp();
-    const double inverse = reciprocal(pivots[k]), f = s[k] * inverse, g = w[k] * inverse;
-#pragma unroll
-    for (int i = k + 1; i < D; i++) {
-      const double m = pivots[i];
-      s[i] = fma(-m, f, s[i]);
-      w[i] = fma(-m, g, w[i]);
-    }
-  }
-  memory[D * DS + j] = reciprocal_root(memory[j * DS + j]);
-  __syncwarp();
-#pragma unroll
-  for (int k = 0; k < D; k++) w[k] *= memory[D * DS + k];
-  __syncwarp();
-}
 
 // The memory of `eliminate`: a row for each pivot, with the entry of r beside it, and their scales.
 template <int D>
@@ -53,26 +15,35 @@ struct Work {
 };
 
 // Column j of S and of right-hand sides X, entry j of r: leaves R^-T X and R^-T r, where S = R'R with R lower. By
-// symmetry the multipliers of pivot k are row k, of which each lane has an entry.
+// symmetry the multipliers of pivot k are row k, of which each lane has an entry; it is on its way to the other lanes
+// while the rest of the step before is done.
 template <int D, int K>
 __device__ inline void eliminate(double (&S)[D], double (&X)[K][D], double& r, Work<D> work, int j) {
   constexpr int DS = Team<D>::DS;
+  auto offer = [&](int k) {
+    work.at(k)[j] = S[k];
+    if (j == k) work.at(k)[DS] = r;
+  };
+  offer(D - 1);
 #pragma unroll
   for (int k = D - 1; k >= 0; k--) {
-    double* w = work.at(k);
-    w[j] = S[k];
-    if (j == k) w[DS] = r;
+    const double* w = work.at(k);
     __syncwarp();
-    const double inverse = reciprocal(w[k]), f = w[DS] * inverse, s = S[k] * inverse;
+    const Over over(w[k]);
+    const double s = over(S[k]), f = over(w[DS]);
     double x[K];
-#pragma unroll
-    for (int n = 0; n < K; n++) x[n] = X[n][k] * inverse;
     r = fma(j < k ? -S[k] : 0, f, r);
+    if (k > 0) {
+      S[k - 1] = fma(-w[k - 1], s, S[k - 1]);
+      offer(k - 1);
+    }
+#pragma unroll
+    for (int n = 0; n < K; n++) x[n] = over(X[n][k]);
 #pragma unroll
     for (int i = 0; i < k; i += 2) {
       const double2 m = pair(w + i);
-      S[i] = fma(-m.x, s, S[i]);
-      if (i + 1 < k) S[i + 1] = fma(-m.y, s, S[i + 1]);
+      if (i < k - 1) S[i] = fma(-m.x, s, S[i]);
+      if (i + 1 < k - 1) S[i + 1] = fma(-m.y, s, S[i + 1]);
 #pragma unroll
       for (int n = 0; n < K; n++) {
         X[n][i] = fma(-m.x, x[n], X[n][i]);
@@ -92,23 +63,28 @@ __device__ inline void eliminate(double (&S)[D], double (&X)[K][D], double& r, W
     for (int i = 0; i < D; i++) X[n][i] *= scale[i];
 }
 
-// Column j of the lower root of P, given column j of P: that of the Schur complement, over the root of its pivot.
-template <int D>
-__device__ inline void root(double (&x)[D], double* memory, int j) {
-  constexpr int DS = Team<D>::DS;
+// Columns j of R^-1 X: R has the rows that an elimination of S = R'R left.
+template <int D, int K>
+__device__ inline void substitute(double (&X)[K][D], Work<D> R) {
+  double scale[D];
+  load_vector<D>(scale, R.at(D));
 #pragma unroll
   for (int k = 0; k < D; k++) {
-    double* w = memory + k * DS;
-    w[j] = x[k];
-    __syncwarp();
-    const double f = j > k ? x[k] * reciprocal(w[k]) : 0;
+    double even[K], odd[K];
 #pragma unroll
-    for (int i = k + 1; i < D; i++) x[i] = fma(-w[i], f, x[i]);
+    for (int n = 0; n < K; n++) even[n] = odd[n] = 0;
+#pragma unroll
+    for (int i = 0; i < k; i += 2) {
+      const double2 m = pair(R.at(k) + i);
+#pragma unroll
+      for (int n = 0; n < K; n++) {
+        even[n] = fma(m.x, X[n][i], even[n]);
+        if (i + 1 < k) odd[n] = fma(m.y, X[n][i + 1], odd[n]);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < K; n++) X[n][k] = scale[k] * fma(-scale[k], even[n] + odd[n], X[n][k]);
   }
-  const double scale = reciprocal_root(memory[j * DS + j]);
-#pragma unroll
-  for (int i = 0; i < D; i++) x[i] = i >= j ? x[i] * scale : 0;
-  __syncwarp();
 }
 
 }  // namespace svae

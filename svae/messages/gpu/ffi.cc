@@ -96,15 +96,15 @@ static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t
 #endif
 
 // The derivative: its sweep forward, then back; each first in summary and over the ends of chunks where there are several.
-static ffi::Error start_vjp(Device& device, int D, bool wide, int64_t batch, const Args& args) {
+static ffi::Error start_vjp(Device& device, Kernel last, int D, bool wide, int64_t batch, const Args& args) {
   const int64_t team = team_of(D), chunks = (batch * args.chunks + team - 1) / team, ends = (batch + team - 1) / team;
-  for (const Kernel kernel : {kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack}) {
-    if (args.chunks == 1 && kernel != kVjpForward && kernel != kVjpBack) continue;
+  for (const Kernel kernel : {kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, last}) {
+    if (args.chunks == 1 && kernel != kVjpForward && kernel != last) continue;
     const bool link = kernel == kVjpLink || kernel == kVjpLinkBack;
     const auto error = start(device, kernel, D, wide, link ? ends : chunks, args);
     if (error.failure()) return error;
   }
-  return ffi::Error::Success();
+  return last == kVjpBackSame ? start(device, kVjpSame, D, wide, ends, args) : ffi::Error::Success();
 }
 
 static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
@@ -134,16 +134,18 @@ static ffi::Error dispatch(const Operation& operation, Device& device, ffi::Rema
   for (size_t n = 0; n < outs.size(); n++) args.out[n] = outs.get<ffi::AnyBuffer>(n).value()->untyped_data();
   const bool wide = ins.get<ffi::AnyBuffer>(0).value().element_type() == ffi::F64;
   args.T = int(T);
-  args.chunks = operation.chunked ? int(count_chunks(T, batch, operation.kernel == kVjpBack)) : 1;
+  const bool vjp = operation.kernel == kVjpBack || operation.kernel == kVjpBackSame;
+  args.chunks = operation.chunked ? int(count_chunks(T, batch, vjp)) : 1;
   args.chunk = int((std::max<int64_t>(T - 1, 1) + args.chunks - 1) / args.chunks);
   args.chunks = std::max<int>(1, int((T - 1 + args.chunk - 1) / args.chunk));
   args.scratch_size = scratch_of(operation.kernel, int(D), T, args.chunks, wide);
   args.scratch = device.scratch(size_t(args.scratch_size) * batch + 2);
   if (!args.scratch) return ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
-  if (operation.kernel == kVjpBack) return start_vjp(device, int(D), wide, batch, args);
+  if (vjp) return start_vjp(device, operation.kernel, int(D), wide, batch, args);
   const int64_t team = operation.chunked ? team_of(int(D)) : 1, blocks = (batch * args.chunks + team - 1) / team;
   if (args.chunks > 1) {
-    auto error = start(device, kElement, int(D), wide, blocks, args);
+    const bool same = operation.kernel == kSmoothSame || operation.kernel == kFilterSame;
+    auto error = start(device, same ? kElementSame : kElement, int(D), wide, blocks, args);
     if (error.failure()) return error;
     error = start(device, kLink, int(D), wide, (batch + team - 1) / team, args);
     if (error.failure()) return error;
@@ -192,6 +194,11 @@ SVAE_HANDLER(svae_gpu_gaussian_smooth, svae::kSmoothChain, true, {1, 2, 3, 2, 3,
 SVAE_HANDLER(svae_gpu_gaussian_smooth_kept, svae::kSmoothChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1, 2})
 SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp, svae::kVjpBack, true, {1, 2, 3, 2, 3, 3, 2, 3, 2, 2, 3, 3, 3, 1, 1},
              {1, 2, 3, 2, 3, 3, 2})
+SVAE_HANDLER(svae_gpu_gaussian_filter_same, svae::kFilterSame, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 1})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_same, svae::kSmoothSame, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_kept_same, svae::kSmoothSame, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1, 2})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp_same, svae::kVjpBackSame, true,
+             {1, 2, 3, 2, 3, 3, 2, 3, 2, 2, 3, 3, 3, 1, 1}, {1, 2, 3, 2, 3, 3, 2})
 SVAE_HANDLER(svae_gpu_gaussian_draw, svae::kDraw, false, {3, 2}, {2})
 SVAE_HANDLER(svae_gpu_gaussian_draw_vjp, svae::kDrawVjp, false, {3, 2}, {2})
 SVAE_HANDLER(svae_gpu_hmm_filter, svae::kHmmFilter, false, {1, 2, 2, 1}, {2, 1, 2})

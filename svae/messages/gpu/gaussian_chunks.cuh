@@ -7,9 +7,9 @@ namespace svae {
 
 // Removes the nodes between the ends, one after another: E <- E S^-1 C, last <- W'W - C'S^-1 C + J, with S = last +
 // V'V.
-template <int D, class S>
+template <int D, class S, bool Same>
 __device__ inline void shorten(const Args& a, const Item& item, int steps, const Element<D>& e,
-                               const ForwardDesk<D>& s, int j) {
+                               const ForwardDesk<D, Same>& s, int j) {
   constexpr int M = Team<D>::M;
   const S *J = input<S>(a, kJ, item.sequence), *h = input<S>(a, kH, item.sequence);
   double last[D], E[D], eta = 0, square[D], X[2][D], products[2][D];  // E transposed
@@ -37,7 +37,7 @@ __device__ inline void shorten(const Args& a, const Item& item, int steps, const
         square[i] += last[i];
         X[1][i] = E[i];
       }
-      eliminate<D, 2>(square, X, u, s.work(0), j);
+      eliminate<D, 2>(square, X, u, s.remover(0), j);
       put<D>(s.Y(n), X[0], j);
       put<D>(s.X(n), X[1], j);
       s.X(n)[M + j] = u;
@@ -62,8 +62,9 @@ __device__ inline void shorten(const Args& a, const Item& item, int steps, const
 }
 
 // What that leaves on the first node, one step behind: first <- first - E S^-1 E', eta_first <- eta_first + E S^-1 r.
-template <int D>
-__device__ inline void leave_first(const Item& item, int steps, const Element<D>& e, const ForwardDesk<D>& s, int j) {
+template <int D, bool Same>
+__device__ inline void leave_first(const Item& item, int steps, const Element<D>& e, const ForwardDesk<D, Same>& s,
+                                   int j) {
   double first[D], eta = 0, X[D], square[D];
   __syncthreads();
   __syncthreads();
@@ -85,20 +86,33 @@ __device__ inline void leave_first(const Item& item, int steps, const Element<D>
   e.eta_first[j] = eta;
 }
 
-template <int D>
-constexpr int kElementStride = Team<D>::stride(ForwardDesk<D>::size);
+template <int D, bool Same>
+constexpr int kElementStride = Team<D>::stride(ForwardDesk<D, Same>::size);
 
-template <int D, class S>
-__device__ inline void element(const Args& a, double* shared) {
+template <int D, class S, bool Same>
+__device__ inline void shorten_chunk(const Args& a, double* shared) {
   const Team<D> team;
   const int warp = threadIdx.x / kWarp, steps = a.chunk, j = team.j;
   const Item item(a, team.group, Team<D>::G);
-  const ForwardDesk<D> s(shared + team.group * kElementStride<D>);
+  const ForwardDesk<D, Same> s(shared + team.group * kElementStride<D, Same>, team.group);
   const Element<D> e = Scratch<D>(a, item.sequence).element(item.n);
+  auto wait = [&] {
+    for (int n = 0; n <= steps; n++) __syncthreads();
+  };
   if (warp == 0) shorten<D, S>(a, item, steps, e, s, j);
   if (warp == 1) leave_first<D>(item, steps, e, s, j);
-  if (warp == 2) whiten_transitions<D, S>(a, item, steps, s, j);
+  if (warp == 2) whiten_transitions<D, S>(a, item, steps, s, j, wait);
   if (warp == 3) prepare_transitions<D>(steps, s, j, [](int) {});
+}
+
+template <int D, class S>
+__device__ inline void element(const Args& a, double* shared) {
+  shorten_chunk<D, S, false>(a, shared);
+}
+
+template <int D, class S>
+__device__ inline void element_same(const Args& a, double* shared) {
+  shorten_chunk<D, S, true>(a, shared);
 }
 
 }  // namespace svae

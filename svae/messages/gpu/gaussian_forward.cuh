@@ -28,28 +28,36 @@ struct Whitened {
   __device__ explicit Whitened(double* p) : W(p), V(p + Z::M), w(p + 2 * Z::M), logs(w + Z::DS) {}
 };
 
-// The memory of a chain: what is made at step n for the next steps lies in places by turns.
-template <int D>
+// The memory of a chain: what is made at step n for the next steps lies in places by turns. Same: one transition, made
+// before the first step, serves all, so that what leads to it lies where the steps do their work afterwards.
+template <int D, bool Same>
 struct ForwardDesk {
   using Z = Team<D>;
-  static constexpr int removed = 2 * Z::M + Z::DS, node = Z::M + Z::DS;
+  static constexpr int removed = 2 * Z::M + Z::DS, node = Z::M + Z::DS, places = Same ? 1 : 3;
   static constexpr int kept = Z::M;  // the last node's root, which the backward sweep finds there
-  static constexpr int size = kept + 2 * Prepared<D>::size + 2 * Whitened<D>::size + 3 * node + 2 * removed + 2 * node +
-                              2 * Work<D>::size + Z::M + 9 * Z::DS;
-  double *root, *prepared, *whitened, *given, *YX, *Lambdas, *works, *Q, *inverse, *m, *mf, *u, *pivots, *parts;
-  __device__ explicit ForwardDesk(double* p)
-      : root(p), prepared(p + kept), whitened(prepared + 2 * Prepared<D>::size),
-        given(whitened + 2 * Whitened<D>::size), YX(given + 3 * node), Lambdas(YX + 2 * removed), works(Lambdas + 2 * node), Q(works + 2 * Work<D>::size),
-        inverse(Q + Z::M), m(inverse + Z::DS), mf(m + Z::DS), u(mf + Z::DS), pivots(u + Z::DS),
-        parts(pivots + 2 * Z::DS) {}
-  __device__ Prepared<D> pair(int n) const { return Prepared<D>(prepared + (n & 1) * Prepared<D>::size); }
+  static constexpr int made = 2 * Whitened<D>::size + node, steps = 2 * removed + 2 * node;
+  static constexpr int size = kept + places * node + 3 * Work<D>::size + 13 * Z::DS + Z::turns + 2 * Prepared<D>::size +
+                              (Same && made <= steps ? 0 : made) + steps;
+  double *root, *given, *works, *m, *u, *means, *pivots, *solveds, *parts, *prepared, *whitened, *Q, *inverse, *YX,
+      *Lambdas;
+  __device__ ForwardDesk(double* p, int group)
+      : root(p), given(p + kept), works(given + places * node), m(works + 3 * Work<D>::size), u(m + Z::DS),
+        means(u + Z::DS), pivots(means + 2 * Z::DS), solveds(pivots + 4 * Z::DS), parts(solveds + 2 * Z::DS),
+        prepared(parts + 3 * Z::DS + group * Z::turn), whitened(prepared + 2 * Prepared<D>::size),
+        Q(whitened + 2 * Whitened<D>::size), inverse(Q + Z::M), YX(Same && made <= steps ? whitened : whitened + made),
+        Lambdas(YX + 2 * removed) {}
+  __device__ Prepared<D> pair(int n) const { return Prepared<D>(prepared + (Same ? 0 : n & 1) * Prepared<D>::size); }
+  __device__ Prepared<D> first() const { return Prepared<D>(prepared + Prepared<D>::size); }  // of the first state
   __device__ Whitened<D> white(int n) const { return Whitened<D>(whitened + (n & 1) * Whitened<D>::size); }
-  __device__ double* A(int n) const { return given + n % 3 * node; }  // b behind
+  __device__ double* A(int n) const { return given + n % places * node; }  // b behind
   __device__ double* Y(int n) const { return YX + (n & 1) * removed; }
   __device__ double* X(int n) const { return Y(n) + Z::M; }  // u behind
   __device__ double* Lambda(int n) const { return Lambdas + (n & 1) * node; }  // eta behind
-  __device__ double* pivot(int n) const { return pivots + (n & 1) * Z::DS; }
-  __device__ Work<D> work(int n) const { return Work<D>(works + n * Work<D>::size); }
+  __device__ double* mf(int n) const { return means + (n & 1) * Z::DS; }
+  __device__ double* pivot(int n) const { return pivots + (n & 3) * Z::DS; }    // of the node that is removed
+  __device__ double* solved(int n) const { return solveds + (n & 1) * Z::DS; }  // of its filtered precision
+  __device__ Work<D> remover(int n) const { return Work<D>(works + (n & 1) * Work<D>::size); }
+  __device__ Work<D> solver() const { return Work<D>(works + 2 * Work<D>::size); }
 };
 
 // A transition on its way from memory.
@@ -69,8 +77,8 @@ struct Arriving {
   }
   // W = Q^-1 where Q is lower triangular, else that of the root of QQ'; V = W A, w = W b. `next` may use these
   // registers.
-  template <class Next>
-  __device__ void whitened(int n, const ForwardDesk<D>& s, int j, Next next) {
+  template <bool Same, class Next>
+  __device__ void whitened(int n, const ForwardDesk<D, Same>& s, int j, Next next) {
     constexpr int M = Team<D>::M, DS = Team<D>::DS;
     const Whitened<D> to = s.white(n);
     double x[D], W[D], own[D], diagonal = 0;
@@ -114,9 +122,7 @@ struct Arriving {
 
 // The potential of a transition that is whitened.
 template <int D>
-__device__ inline void prepare(int n, const ForwardDesk<D>& s, int j) {
-  const Whitened<D> from = s.white(n);
-  const Prepared<D> to = s.pair(n);
+__device__ inline void prepare(const Whitened<D>& from, const Prepared<D>& to, int j) {
   double V[D], W[D], x[D], all = 0;
   take<D>(V, from.V, j);
   take<D>(W, from.W, j);
@@ -133,14 +139,16 @@ __device__ inline void prepare(int n, const ForwardDesk<D>& s, int j) {
   to.logdet[0] = all;
 }
 
-// The third warp. The first state goes before the transitions, in the place of the second of them.
-template <int D, class S>
-__device__ inline void whiten_transitions(const Args& a, const Item& item, int steps, const ForwardDesk<D>& s, int j) {
+// The third warp. The first state goes before the transitions, in the place of the second of them. Where one transition
+// serves all steps, the warp is free for `meanwhile`.
+template <int D, class S, bool Same, class Meanwhile>
+__device__ inline void whiten_transitions(const Args& a, const Item& item, int steps, const ForwardDesk<D, Same>& s,
+                                          int j, Meanwhile meanwhile) {
   const S *A = input<S>(a, kA, item.sequence), *b = input<S>(a, kB, item.sequence), *Q = input<S>(a, kQ, item.sequence);
   Arriving<D, S> coming;
   auto fetch = [&](int n) {
-    if (n >= steps) return;
-    const long long t = item.transition(n);
+    if (n >= (Same ? 1 : steps)) return;
+    const long long t = Same ? 0 : item.transition(n);
     coming.transition(A + t * D * D, b + t * D, Q + t * D * D, j);
   };
   if (__any_sync(0xffffffff, item.n == 0)) {
@@ -152,6 +160,7 @@ __device__ inline void whiten_transitions(const Args& a, const Item& item, int s
   if (steps > 0) coming.whitened(0, s, j, [&] { fetch(1); });
   __syncthreads();
   __syncthreads();
+  if (Same) return meanwhile();
   if (steps > 1) coming.whitened(1, s, j, [&] { fetch(2); });
   __syncthreads();
   for (int n = 0; n < steps; n++) {
@@ -161,19 +170,18 @@ __device__ inline void whiten_transitions(const Args& a, const Item& item, int s
 }
 
 // The fourth warp; `write` is called with the step before.
-template <int D, class Write>
-__device__ inline void prepare_transitions(int steps, const ForwardDesk<D>& s, int j, Write write) {
+template <int D, bool Same, class Write>
+__device__ inline void prepare_transitions(int steps, const ForwardDesk<D, Same>& s, int j, Write write) {
   __syncthreads();
-  prepare<D>(1, s, j);
-  if (steps > 0) prepare<D>(0, s, j);
+  prepare<D>(s.white(1), s.first(), j);
+  if (steps > 0) prepare<D>(s.white(0), s.pair(0), j);
   __syncthreads();
   __syncthreads();
   for (int n = 0; n <= steps; n++) {
     if (n > 0) write(n - 1);
     __syncwarp();
-    if (n + 1 < steps) prepare<D>(n + 1, s, j);
+    if (!Same && n + 1 < steps) prepare<D>(s.white(n + 1), s.pair(n + 1), j);
     if (n < steps) __syncthreads();
   }
 }
-
 }  // namespace svae

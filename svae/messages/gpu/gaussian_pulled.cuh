@@ -10,16 +10,19 @@ enum VjpInput { kVSqrt = 7, kVKept, kDMean, kDSqrt, kDGain, kDBack, kDLogZ, kDKl
 // What the passes leave for each other, for one sequence: compact matrices.
 template <int D>
 struct Pulled {
-  static constexpr int DD = D * D, step = 2 * DD + D, chunk = 5 * DD + 5 * D;
-  double *steps, *chunks;
+  static constexpr int DD = D * D, step = 2 * DD + D, shared = 3 * DD + 3 * D, chunk = 5 * DD + 5 * D;
+  double *steps, *totals, *chunks;
   __device__ Pulled(const Args& a, long long sequence)
-      : steps(a.scratch + sequence * a.scratch_size), chunks(steps + (long long)a.T * step) {}
-  __device__ static long long size(long long T, long long n) { return T * step + (n > 1 ? n * chunk : 0); }
+      : steps(a.scratch + sequence * a.scratch_size), totals(steps + (long long)a.T * step),
+        chunks(totals + (long long)a.chunks * shared) {}
+  __device__ static long long size(long long T, long long n) { return T * step + n * shared + (n > 1 ? n * chunk : 0); }
 
   // Local cotangents of S and r (at the last node, of its precision and vector); of C, transposed.
   __device__ double* S(int t) const { return steps + (long long)t * step; }
   __device__ double* C(int t) const { return S(t) + DD; }
   __device__ double* r(int t) const { return C(t) + DD; }
+  // Of chunk n: what its steps pull from a transition that they share (gaussian_vjp_back.cuh).
+  __device__ double* total(int n) const { return totals + (long long)n * shared; }
   // Of chunk n: what it adds to Omega and sigma, the product of its gains, Omega and sigma where it begins; what it
   // adds to Pi and pi, its offset, Pi and pi where it ends. Vectors lie behind their matrices.
   __device__ double* sum(int n) const { return chunks + (long long)n * chunk; }

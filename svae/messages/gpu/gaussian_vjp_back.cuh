@@ -47,8 +47,41 @@ __device__ inline void add_filtered(double (&Pi)[D], double& pi, const VjpOperan
   __syncwarp();
 }
 
-// Back in time over a chunk. Summary: only what the chunk adds to Pi and pi, and its offset.
-template <int D, class S, bool Summary>
+// What the steps of a chunk pull from a transition that all of them share.
+template <int D>
+struct Shared {
+  double S[D], C[D], Pi[D], r = 0, pi = 0, w = 0;
+  __device__ Shared() {
+#pragma unroll
+    for (int i = 0; i < D; i++) S[i] = C[i] = Pi[i] = 0;
+  }
+  __device__ void add(const double (&S_)[D], const double (&C_)[D], double r_, const double (&Pi_)[D], double pi_,
+                      double w_) {
+#pragma unroll
+    for (int i = 0; i < D; i++) S[i] += S_[i], C[i] += C_[i], Pi[i] += Pi_[i];
+    r += r_, pi += pi_, w += w_;
+  }
+  __device__ void give_to(double* total, int j) const {
+    give<D>(total, S, j);
+    give<D>(total + D * D, C, j);
+    give<D>(total + 2 * D * D, Pi, j);
+    double* vectors = total + 3 * D * D;
+    vectors[j] = r, vectors[D + j] = pi, vectors[2 * D + j] = w;
+  }
+  __device__ void add(const double* total, int j) {
+    double S_[D], C_[D], Pi_[D];
+    get<D>(S_, total, j);
+    get<D>(C_, total + D * D, j);
+    get<D>(Pi_, total + 2 * D * D, j);
+    const double* vectors = total + 3 * D * D;
+    add(S_, C_, vectors[j], Pi_, vectors[D + j], vectors[2 * D + j]);
+  }
+};
+
+// Back in time over a chunk. kSummary: only what the chunk adds to Pi and pi, and its offset; kSame: cotangents of one
+// transition are summed over the chunk.
+enum Back { kSummary, kEach, kSame };
+template <int D, class S, Back Kind>
 __device__ inline void vjp_back_chunk(const Args& a, double* shared) {
   constexpr int DD = D * D;
   const Team<D> team;
@@ -57,7 +90,9 @@ __device__ inline void vjp_back_chunk(const Args& a, double* shared) {
   const BackMemory<D> s(shared, team.group);
   const VjpOperands<D, S> in(a, item.sequence);
   const Pulled<D> kept(a, item.sequence);
+  constexpr bool Summary = Kind == kSummary;
   double Pi[D], pi = 0, kappa = 0;
+  Shared<D> shared_by_all;
 #pragma unroll
   for (int i = 0; i < D; i++) Pi[i] = 0;
   if (!Summary) {
@@ -87,7 +122,9 @@ __device__ inline void vjp_back_chunk(const Args& a, double* shared) {
     sums<D>(x, s.a, G);
 #pragma unroll
     for (int i = 0; i < D; i++) y[i] += x[i] - (s.Gpi[i] * c + s.offset[i] * Gpi) / 2;
-    if (!Summary) pull_transition<D, S>(a, item, t, kept, y, r, Pi, pi, w, s.a, s, j, alive);
+    if (!Summary) pull_product<D>(x, kept.C(t), s.a, s, j);
+    if (Kind == kEach) pull_transition<D, S>({a, item.sequence, t, a.T - 1}, y, x, r, Pi, pi, w, s, j, alive);
+    if (Kind == kSame && alive) shared_by_all.add(y, x, r, Pi, pi, w);
     double next = r;
     if (__any_sync(0xffffffff, own != 0)) add_filtered<D, S>(y, next, in, t, own, s, j);
     if (!Summary) pull_node<D, S>(a, item, in, t, y, next, s, j, alive);
@@ -105,16 +142,35 @@ __device__ inline void vjp_back_chunk(const Args& a, double* shared) {
   } else if (__any_sync(0xffffffff, item.n == 0)) {
     pull_first<D, S>(a, item, Pi, pi, in.weight(0), s, j);
   }
+  if (Kind == kSame) shared_by_all.give_to(kept.total(item.n), j);
 }
 
 template <int D, class S>
 __device__ inline void vjp_sum_back(const Args& a, double* shared) {
-  vjp_back_chunk<D, S, true>(a, shared);
+  vjp_back_chunk<D, S, kSummary>(a, shared);
 }
 
 template <int D, class S>
 __device__ inline void vjp_back(const Args& a, double* shared) {
-  vjp_back_chunk<D, S, false>(a, shared);
+  vjp_back_chunk<D, S, kEach>(a, shared);
+}
+
+template <int D, class S>
+__device__ inline void vjp_back_same(const Args& a, double* shared) {
+  vjp_back_chunk<D, S, kSame>(a, shared);
+}
+
+// The cotangents of the transition that all steps share, from the sums of all chunks.
+template <int D, class S>
+__device__ inline void vjp_same(const Args& a, double* shared) {
+  const Team<D> team;
+  const long long sequence = sequence_of<D>(a, team.group);
+  const Pulled<D> kept(a, sequence);
+  Shared<D> all;
+  for (int n = 0; n < a.chunks; n++) all.add(kept.total(n), team.j);
+  const Transition<D, S> given(a, sequence, 0, 1);
+  const BackMemory<D> s(shared, team.group);
+  pull_transition<D, S>(given, all.S, all.C, all.r, all.Pi, all.pi, all.w, s, team.j, true);
 }
 
 }  // namespace svae

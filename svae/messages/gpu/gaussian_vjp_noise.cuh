@@ -78,41 +78,56 @@ struct Noise {
   }
 };
 
-// Of transition t, from S-, r- (column and entry j) and Pi, pi of the node after; `product` are the columns of G Pi.
+// A transition as it was given, and where its cotangents go.
 template <int D, class S>
-__device__ inline void pull_transition(const Args& a, const Item& item, int t, const Pulled<D>& in,
-                                       const double (&S_)[D], double r, const double (&Pi)[D], double pi, double w, const double* product,
-                                       const BackMemory<D>& s, int j, bool alive) {
-  constexpr int DD = D * D;
-  const long long T = a.T;
-  auto from = [&](int which, int size) { return input<S>(a, which, item.sequence) + (long long)t * size; };
-  auto to = [&](int which, int size) {
-    return output<S>(a, which, item.sequence, (T - 1) * size) + (long long)t * size;
-  };
-  const double b = from(kB, D)[j], c = s.offset[j];
+struct Transition {
+  const S *A, *b, *Q;
+  S *d_A, *d_b, *d_Q;
+  __device__ Transition(const Args& a, long long sequence, int t, int count) {
+    auto from = [&](int which, int size) { return input<S>(a, which, sequence) + (long long)t * size; };
+    auto to = [&](int which, int size) {
+      return output<S>(a, which, sequence, (long long)count * size) + (long long)t * size;
+    };
+    A = from(kA, D * D), b = from(kB, D), Q = from(kQ, D * D);
+    d_A = to(kA, D * D), d_b = to(kB, D), d_Q = to(kQ, D * D);
+  }
+};
+
+// Column j of C-', of which `local` is the part that pull_gain found: C- = that - 2 G Pi + c pi'. `product` are the
+// columns of G Pi.
+template <int D>
+__device__ inline void pull_product(double (&C)[D], const double* local, const double* product, const BackMemory<D>& s,
+                                    int j) {
+  double x[D], y[D];
+  row<D>(x, product, j);
+  load_vector<D>(y, s.pi);
+  get<D>(C, local, j);
+#pragma unroll
+  for (int i = 0; i < D; i++) C[i] += s.offset[j] * y[i] - 2 * x[i];
+}
+
+// From S-, C-', r- (column and entry j), Pi and pi of the node after, and the weight w. All of it is linear in these,
+// so that where steps share a transition their sums may stand here.
+template <int D, class S>
+__device__ inline void pull_transition(const Transition<D, S>& given, const double (&S_)[D], const double (&C)[D],
+                                       double r, const double (&Pi)[D], double pi, double w, const BackMemory<D>& s,
+                                       int j, bool alive) {
+  const double b = given.b[j];
   double x[D], y[D], A[D];
-  get<D>(A, from(kA, DD), j);
+  get<D>(A, given.A, j);
   put<D>(s.A, A, j);
   s.given[j] = b;
   s.r[j] = r;
-  Noise<D> noise(from(kQ, DD), s, j);  // with barriers
-  // C-' - b r-', C- = its local part - 2 G Pi + c pi'
-  row<D>(x, product, j);
-  load_vector<D>(y, s.pi);
-#pragma unroll
-  for (int i = 0; i < D; i++) x[i] = c * y[i] - 2 * x[i];
-  get<D>(y, in.C(t), j);
-#pragma unroll
-  for (int i = 0; i < D; i++) x[i] += y[i] - s.given[i] * r;
+  Noise<D> noise(given.Q, s, j);  // with barriers
   sums<D>(y, s.A, S_);
 #pragma unroll
-  for (int i = 0; i < D; i++) x[i] += y[i];
+  for (int i = 0; i < D; i++) x[i] = C[i] - s.given[i] * r + y[i];
   put<D>(s.b, x, j);  // for K
 #pragma unroll
   for (int i = 0; i < D; i++) x[i] += y[i];
   sums<D, kLower>(x, s.W, x);
   dots<D, kLower>(x, s.W, x);
-  if (alive) give<D>(to(kA, DD), x, j);
+  if (alive) give<D>(given.d_A, x, j);
   row<D>(A, s.A, j);
   const double v = pi - dot<D>(A, s.r) - w * b;
   __syncwarp();
@@ -124,7 +139,7 @@ __device__ inline void pull_transition(const Args& a, const Item& item, int t, c
   row<D>(y, s.c, j);
 #pragma unroll
   for (int i = 0; i < D; i++) x[i] = Pi[i] + (x[i] + y[i]) / 2;
-  noise.pull(to(kB, D), to(kQ, DD), x, v, w, s, j, alive);
+  noise.pull(given.d_b, given.d_Q, x, v, w, s, j, alive);
 }
 
 // Of the first state, as of a transition from nowhere.

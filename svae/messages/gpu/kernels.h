@@ -16,6 +16,7 @@ constexpr int kLargest = 16, kMostStates = 64;
 
 enum Kernel {
   kElement, kLink, kSmoothChain, kFilterChain, kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack,
+  kElementSame, kSmoothSame, kFilterSame, kVjpBackSame, kVjpSame,
   kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp, kHmmSmoothLogs, kHmmSmoothVjpLogs
 };
 
@@ -33,7 +34,9 @@ template <int D>
 inline Shape shape_for(Kernel kernel) {
   switch (kernel) {
     case kElement:
-      return {kSmoothThreads, Team<D>::G * kElementStride<D>};
+      return {kSmoothThreads, Team<D>::G * kElementStride<D, false>};
+    case kElementSame:
+      return {kSmoothThreads, Team<D>::G * kElementStride<D, true>};
     case kLink:
       return {kLinkThreads, LinkDesk<D>::shared};
     case kVjpSum:
@@ -41,6 +44,8 @@ inline Shape shape_for(Kernel kernel) {
       return {kWarp, ForwardMemory<D>::shared};
     case kVjpSumBack:
     case kVjpBack:
+    case kVjpBackSame:
+    case kVjpSame:
       return {kWarp, BackMemory<D>::shared};
     case kVjpLink:
     case kVjpLinkBack:
@@ -48,8 +53,11 @@ inline Shape shape_for(Kernel kernel) {
     case kDraw:
     case kDrawVjp:
       return {32, kRecursionShared<D>};
+    case kSmoothSame:
+    case kFilterSame:
+      return {kSmoothThreads, Team<D>::G * kDeskStride<D, true>};
     default:
-      return {kSmoothThreads, Team<D>::G * kDeskStride<D>};
+      return {kSmoothThreads, Team<D>::G * kDeskStride<D, false>};
   }
 }
 
@@ -76,6 +84,16 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
       return vjp_link_back<D, S>;
     case kVjpBack:
       return vjp_back<D, S>;
+    case kElementSame:
+      return element_same<D, S>;
+    case kSmoothSame:
+      return smooth_same<D, S>;
+    case kFilterSame:
+      return filter_same<D, S>;
+    case kVjpBackSame:
+      return vjp_back_same<D, S>;
+    case kVjpSame:
+      return vjp_same<D, S>;
     case kDraw:
       return draw<D, S>;
     case kDrawVjp:
@@ -88,7 +106,7 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
 template <int D>
 inline long long scratch_for(Kernel kernel, long long T, long long chunks) {
   if (kernel == kDraw || kernel == kDrawVjp) return 0;
-  return kernel == kVjpBack ? Pulled<D>::size(T, chunks) : Scratch<D>::size(T, chunks);
+  return kernel == kVjpBack || kernel == kVjpBackSame ? Pulled<D>::size(T, chunks) : Scratch<D>::size(T, chunks);
 }
 
 #define SVAE_SIZES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)

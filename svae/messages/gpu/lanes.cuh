@@ -10,13 +10,15 @@ template <int D>
 struct Team {
   static constexpr int even = (D + 1) / 2 * 2, DS = even % 4 == 2 ? even : even + 2;  // twice an odd number
   static constexpr int M = D * DS, G = 32 / D < 8 ? 32 / D : 8;                       // a matrix; chains in a warp
-  // The memory of a chain. Those of a warp follow each other in the banks as their lanes do, D apart.
+  // The memory of a chain. Those of a warp follow each other in the banks as their lanes do, D apart; matrices whose
+  // columns are put and taken lie a `turn` further in each, so that their lanes go on as well.
   __device__ static constexpr int stride(int size) { return size + ((even - size) % 16 + 16) % 16; }
+  static constexpr int turn = ((D * DS - even) % 16 + 16) % 16, turns = (G - 1) * turn;
   int group, j;
   __device__ Team() {
     const int lane = threadIdx.x % kWarp;
     group = lane / D < G ? lane / D : G - 1;
-    j = (lane - group * D) % D;  // lanes to spare do what another one does
+    j = lane - group * D < D ? lane - group * D : D - 1;  // lanes to spare do what the last does
   }
 };
 

@@ -16,16 +16,29 @@ __device__ inline V* together(S* p) {
 
 __device__ inline double2 pair(const double* p) { return *together<const double2>(p); }
 
+// Numbers over a positive normal one, to rounding: its reciprocal to 20 bits, and what a cubic iteration adds to it,
+// apart, so that a number waits for one of them less.
+struct Over {
+  double rough, more;
+  __device__ explicit Over(double x) {
+#ifdef SVAE_EMULATE
+    rough = 1 / x;
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(rough) : "d"(x));
+#endif
+    const double e = fma(-x, rough, 1.0);
+    more = fma(e, e, e);
+  }
+  __device__ double operator()(double x) const {
+    const double y = x * rough;
+    return fma(y, more, y);
+  }
+};
+
 // 1 / x and 1 / sqrt(x) of a positive normal x, to rounding: an approximation of 20 bits and one cubic iteration.
 __device__ inline double reciprocal(double x) {
-#ifdef SVAE_EMULATE
-  return 1 / x;
-#else
-  double r;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
-  const double e = fma(-x, r, 1.0);
-  return fma(r, fma(e, e, e), r);
-#endif
+  const Over over(x);
+  return fma(over.rough, over.more, over.rough);
 }
 
 __device__ inline double reciprocal_root(double x) {
