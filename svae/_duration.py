@@ -1,8 +1,9 @@
 """The stickiness of a chain of states follows the target duration while the model is fitted.
 
-The warm start solves for it on warm latents; the networks then move, and with them how long bouts last. At each
-measurement the cost of a switch moves towards the target by a bounded number of nats: a factor on the sticky counts of
-the transition prior. They are arrays of the model, so they are part of a fit's state.
+The warm start solves for it on warm latents. The model is less sure of x than that, so before the first step its own
+bouts are brought near the target: too few switches, and states die at once. Then the networks move, and with them how
+long bouts last. The cost of a switch moves towards the target by a bounded number of nats, at each measurement too: a
+factor on the sticky counts of the transition prior. They are arrays of the model, so they are part of a fit's state.
 """
 
 import equinox as eqx
@@ -14,11 +15,14 @@ from jaxtyping import Array, Float
 from svae import expfam
 from svae._model import SVAE
 from svae._prepare import Prepared
+from svae._sharding import agreed
 from svae.data import batch
 
 GAIN = 10.0  # nats of switch cost for an e-fold of duration
 MOST = 3.0  # nats at one measurement
 FRAMES = 1500  # that are looked at
+CLOSE = 0.15  # log(target / lasted) at which a warm start has settled
+ROUNDS = 12  # of which at most, before the first step
 LEAST, LARGEST = 1e-3, 1e25  # sticky counts
 
 
@@ -27,11 +31,28 @@ def follows(config) -> bool:
     return config.target_duration is not None and config.model in ("hmm", "slds") and (config.states or 2) > 1
 
 
+def settled(models: SVAE, data: Prepared) -> SVAE:
+    """Warm models whose bouts last about as long as the target, before the first step."""
+    for _ in range(ROUNDS if follows(models.config) else 0):
+        away = _log_ratio(models, data)
+        if np.all(np.abs(away) < CLOSE):
+            break
+        models = _moved(models, away)
+    return models
+
+
 def adapted(models: SVAE, data: Prepared) -> SVAE:
     """All restarts (a leading axis), each with the stickiness that brings its bouts nearer to the target."""
-    lasted = bout_frames(models, data)
-    nats = np.clip(GAIN * np.log(models.config.target_duration / lasted), -MOST, MOST)
-    return with_factor(models, jnp.asarray(np.exp(nats), jnp.result_type(float)))
+    return _moved(models, _log_ratio(models, data)) if follows(models.config) else models
+
+
+def _log_ratio(models, data):
+    """log(target / lasted) by restart, the first process's word."""
+    return agreed(np.log(models.config.target_duration / bout_frames(models, data)))
+
+
+def _moved(models, away):
+    return with_factor(models, jnp.asarray(np.exp(np.clip(GAIN * away, -MOST, MOST)), jnp.result_type(float)))
 
 
 def bout_frames(models: SVAE, data: Prepared) -> np.ndarray:

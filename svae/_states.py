@@ -14,7 +14,7 @@ STARTS = 4
 FEATURE_WINDOW = 9  # frames, where no duration is asked for
 WINDOW_SHARE = 0.45  # of the duration of a bout: long enough to span a phase, short enough to meet one action
 FEATURES = 12
-FARTHEST = 3.0  # sd from the mean at which a start sees what lies beyond: a glitch must not get a state of its own
+FARTHEST = 3.0  # sd from the mean at which what lies beyond is seen: a glitch must not get a state of its own
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
 LONGEST = 500  # frames of a piece
@@ -39,13 +39,14 @@ def find_states(
     latents: list[np.ndarray], K: int, *, dynamic: bool, duration: float | None, seed: int, starts: int = STARTS
 ) -> States:
     """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
-    rng = np.random.default_rng(seed)
-    frames = _frames([piece for x in latents for piece in _pieces(x)], dynamic)
-    features = action_features(latents, _window(duration)) if dynamic else _bounded(np.concatenate(latents))
+    rng, ends = np.random.default_rng(seed), np.cumsum([len(x) for x in latents])[:-1]
+    bounded = np.split(_bounded(np.concatenate(latents)), ends)
+    frames = _frames([piece for x in bounded for piece in _pieces(x)], dynamic)
+    features = action_features(bounded, _window(duration)) if dynamic else np.concatenate(bounded)
     found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(starts)]
     best = max(found, key=lambda states: states.log_likelihood)
     weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
-    return best._replace(weights=np.split(weights, np.cumsum([len(x) for x in latents])[:-1]))
+    return best._replace(weights=np.split(weights, ends))
 
 
 def _window(duration: float | None) -> int:

@@ -89,7 +89,9 @@ class Preprocess:
             return shape
         room = place.corners(frames[:, list(self.room), :2], np.array(self.floor))
         found = place.place(points, room, body)
-        return np.concatenate([shape, found if self.kind == "keypoints" else np.moveaxis(found[..., :2], 1, 2)], 1)
+        if self.kind == "distances":  # a point takes part in P - 1 distances, so the place counts as often
+            found = np.sqrt(len(body) - 1) * np.moveaxis(found[..., :2], 1, 2)
+        return np.concatenate([shape, found], 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON knows."""

@@ -136,7 +136,7 @@ def test_distances_are_of_the_body_alone_and_its_place_comes_last():
     far = place.reach(np.array(p.body))
     between = np.linalg.norm(points[:, 0] - points[:, 5], axis=-1)
     np.testing.assert_allclose(np.exp(z[:, 4, 0] / far) - 0.05 * far, between, rtol=1e-4)
-    np.testing.assert_array_equal(z[:, -2:, 0], aligned.apply(y)[:, -1])
+    np.testing.assert_allclose(z[:, -2:, 0], 5**0.5 * aligned.apply(y)[:, -1], rtol=1e-6)
     np.testing.assert_allclose(p.apply(y @ turn(0.4).T + [7.0, 9.0]), z, atol=1e-2)
 
 
