@@ -7,7 +7,8 @@ python benchmarks/steps.py --only lds   one of them
 Ours is the program that `svae fit` runs for a step; the plain one is svae/bench/_plain_step.py, jitted, with as many
 sweeps of mean field as ours took. Both run in turn in one process, under the same allocator. First they are compared:
 values and gradients, in float64 at a small size where mean field has converged, and in float32 at full size for the
-LDS. Each measurement is a process of its own.
+LDS. Each measurement is a process of its own. Beside them: both networks alone, which no way of writing the step can do
+without, and the time from one step of a fit to the next.
 """
 
 import argparse
@@ -72,6 +73,7 @@ def race(name: str, rounds: int) -> dict:
     low, median, high = np.percentile(ratio[:, 0], [25, 50, 75])
     found = {who: _summary(1e3 * times) for who, times in taken.items()}
     return found | {
+        "in_fit_ms": 1e3 * float(np.median(contestants.seconds_in_fit(name, 1000))) if "2016" in name else None,
         "ratio": [float(low), float(median), float(high)],
         "processor_ratio": float(np.median(ratio[:, 1])),
         "sweeps": sweeps,
@@ -147,9 +149,11 @@ def agreement(name: str) -> dict:
 def show(name: str, found: dict) -> None:
     low, median, high = found["ratio"]
     print(f"{name} (sweeps of mean field: {found['sweeps']})")
-    for who in ("svae", "plain"):
+    for who in ("svae", "plain", "networks"):
         r = found[who]
-        print(f"  {who:6s} {r['median']:8.1f} ms (best {r['best']:.1f}, processor {r['processor']:.1f})")
+        print(f"  {who:8s} {r['median']:8.1f} ms (best {r['best']:.1f}, processor {r['processor']:.1f})")
+    if found["in_fit_ms"]:
+        print(f"  svae, from step to step of a fit: {found['in_fit_ms']:.2f} ms")
     print(
         f"  plain / svae = {median:.1f} ({low:.1f} to {high:.1f}; processor {found['processor_ratio']:.1f})", flush=True
     )

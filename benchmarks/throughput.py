@@ -24,7 +24,7 @@ from throughput_problem import problem
 
 from svae import _optimizer, expfam, messages
 from svae._elbo import value_and_grad
-from svae._steps import pick, take_all
+from svae._program import pick, take_all
 from svae.messages import fixed_point
 from svae.pgm import _mean_field, slds
 from svae.pgm._conditional import chain, mix
@@ -45,10 +45,10 @@ def training(state, piece):
     """A function that takes one more step of `svae fit` each time, and the models and optimisers that it changes."""
     placed = [state.models, state.optimizer]
     totals = jnp.asarray(float(len(piece.y))), jnp.asarray(float(piece.mask.size))
-    keys = jax.random.split(jax.random.key(0), 1)
+    key = jax.random.key(0)
 
     def step():
-        taken = take_all(*placed, piece, keys, *totals, value_and_grad)
+        taken = take_all(*placed, piece, key, state.restart, *totals, value_and_grad)
         placed[:] = taken.model, taken.state
         return taken
 

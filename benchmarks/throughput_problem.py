@@ -7,7 +7,7 @@ import numpy as np
 
 import svae
 from svae._fit import start
-from svae._steps import stack
+from svae._program import stack
 from svae.data import Batch
 from svae.nets import with_linear_map
 

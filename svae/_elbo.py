@@ -79,13 +79,22 @@ def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
     def log_likelihood(keys_x, key_gamma):
         x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)
         gamma = model.observe.draw(key=key_gamma)  # gamma ~ q(gamma)
-        return jax.vmap(gamma.log_prob)(x, y)
+        return gamma.log_prob(frames(x), frames(y)).reshape(mask.shape)
 
-    log_prob = jnp.mean(jax.vmap(log_likelihood, (1, 0))(keys, keys_gamma), 0)
+    # All frames on one axis: where rows have two, the compiler transposes a batch of frames to add up derivatives.
+    frames = lambda a: a.reshape(-1, *a.shape[2:])  # noqa: E731
+    log_prob = _mean_over(log_likelihood, keys, keys_gamma)
     total = lambda terms: compensated_sum(jnp.where(counted, terms, 0).reshape(-1))  # noqa: E731
     usage = jnp.sum(jnp.where(counted[..., None], posterior.states, 0), (0, 1))
     sums = total(log_prob), total(posterior.kl), total(posterior.log_normalizer)
     return Evidence(*sums, usage, jnp.max(posterior.residual), jnp.argmax(posterior.states[0], -1))
+
+
+def _mean_over(function: Callable, keys: Array, keys_gamma: Array) -> Array:
+    """The mean of function(keys (B,), key) over samples; one sample is taken without an axis for it."""
+    if len(keys_gamma) == 1:
+        return function(keys[:, 0], keys_gamma[0])
+    return jnp.mean(jax.vmap(function, (1, 0))(keys, keys_gamma), 0)
 
 
 def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:

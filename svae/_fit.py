@@ -4,6 +4,7 @@ Each step is a function of the state before it, the seed and the number of the s
 for bit as if it had never stopped. The warm-up has no state; it is short, and begins again.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -15,14 +16,16 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from svae import _optimizer
-from svae._duration import adapted, follows
-from svae._elbo import value_and_grad
+from svae._duration import adapted, settled
+from svae._elbo import Bound, value_and_grad
 from svae._held_out import HeldOut, held_out_bound
 from svae._model import SVAE
 from svae._prepare import FitError, Prepared, prepare, sizes
+from svae._program import Taken, keys_of_step, pick, stack, take, take_all
 from svae._sharding import agreed, local, replicated
-from svae._steps import Step, Taken, batch_at, failure, give_up, mesh_for, pick, report, stack, take, take_all
+from svae._steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae._warm_up import warm_up
+from svae.data import Batch
 
 __all__ = ["FitError", "FitState", "Step", "final_model", "finished", "fit", "held_out_bound", "start"]
 
@@ -84,37 +87,51 @@ def fit(
                 yield step._replace(note=" ".join([*notes, step.note]).strip())
                 notes = []
             models.append(warm)
-        resume = start(agreed(stack(models)))
+        resume = start(settled(agreed(stack(models)), prepared))
     yield from _train(resume, prepared, key_fit, estimator)
 
 
 def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callable) -> Iterator[Step]:
-    config, totals = state.models.config, sizes(data)
-    measure = max(1, min(100, config.steps // 10))
-    mesh = mesh_for(data, config)
-    placed = replicated((state.models, state.optimizer), mesh)
-    ahead = None if finished(state) else batch_at(data, config, int(state.done))
+    config, mesh, told_at = state.models.config, mesh_for(data, state.models.config), time.monotonic()
+    ready = functools.partial(_ahead, data, sizes(data), key, estimator, mesh)
+    i = int(state.done)
+    running = None
     while not finished(state):
-        i, started = int(state.done), time.monotonic()
-        key_step, key_held = jax.random.split(jax.random.fold_in(key, i))
-        piece = ahead
-        keys = jax.random.split(key_step, config.restarts)
-        taken = take(take_all, placed, piece, keys, totals, estimator, mesh)
-        ahead = batch_at(data, config, i + 1) if i + 1 < config.steps else None  # is read while the step runs
-        placed, taken = (taken.model, taken.state), local(taken)
-        state = state._replace(models=taken.model, optimizer=taken.state, done=jnp.asarray(i + 1, jnp.int32))
-        note, held = failure(taken, i, data, config), np.nan
+        piece, taken = running or ready(i, replicated((state.models, state.optimizer), mesh), state.restart)
+        measures = _measures(config, i + 1)
+        # The next step runs while this one is told, unless a measurement may change what it begins with.
+        alone = measures or jax.process_count() > 1
+        running = None if alone else ready(i + 1, (taken.model, taken.state), state.restart)
+        taken = taken if mesh is None else local(taken)
+        state = state._replace(models=taken.model, optimizer=taken.state, done=taken.done)
+        note, held, model = failure(taken, i, data, config), np.nan, taken.shown
         give_up(taken.state.damping, i, note)
-        if (i + 1) % measure == 0 or i + 1 == config.steps:
-            measured = _held_out(state.models, data, key_held, taken)
+        if measures:
+            measured = _held_out(state.models, data, keys_of_step(key, i)[1], taken)
             state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
-            if i + 1 < config.steps and follows(config):
-                state = state._replace(models=agreed(adapted(state.models, data)))
-                placed = replicated(state.models, mesh), placed[1]
-        restart = int(state.restart)
-        told = report(i, pick(state.models, restart), pick(taken, restart), data, started, piece, "fit")
-        told = told._replace(held_out=held, note=note, state=state)
-        yield _ended(told if np.isnan(held) else _with_measurement(told, measured))
+            if i + 1 < config.steps:
+                state = state._replace(models=adapted(state.models, data))
+            model = pick(state.models, int(state.restart))
+        seconds, told_at = time.monotonic() - told_at, time.monotonic()
+        step = report(i, model, _of_restart(taken.bound, state), data, seconds, piece, "fit")
+        step = step._replace(held_out=held, note=note, state=state)
+        yield _ended(_with_measurement(step, measured) if measures else step)
+        i += 1
+
+
+def _ahead(data: Prepared, totals, key, estimator, mesh, i: int, placed: tuple, restart) -> tuple[Batch, Taken]:
+    """Step i on its way: its batch, and what will be there when it is done."""
+    piece = batch_at(data, placed[0].config, i)
+    return piece, take(take_all, placed, piece, (key, restart), totals, estimator, mesh)
+
+
+def _measures(config, done: int) -> bool:
+    """Whether the held-out bound is measured after so many steps."""
+    return done % max(1, min(100, config.steps // 10)) == 0 or done == config.steps
+
+
+def _of_restart(bound: Bound, state: FitState) -> Bound:
+    return jax.tree.map(lambda a: np.asarray(a)[int(state.restart)], bound)
 
 
 def _with_measurement(step: Step, measured: list[HeldOut]) -> Step:

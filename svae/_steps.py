@@ -1,20 +1,16 @@
-"""One step of a fit: taken for all restarts in one program, guarded, and told to whoever watches."""
+"""Around the program of a step: which batch it takes, what is said when it fails, and what is told of it."""
 
 import functools
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from svae import _optimizer
 from svae._model import SVAE
 from svae._prepare import FitError, Prepared
-from svae._sharding import everywhere, mesh, others_alive, over, own, replicated, spread
+from svae._program import Taken
+from svae._sharding import mesh, own
 from svae.data import Batch, batch, epoch_order
 
 IN_USE = 0.01  # a state is in use when it takes this share of the frames
@@ -48,62 +44,6 @@ class Step(NamedTuple):
     labels: Any = None  # (T,) states of a held-out stretch by the best restart, where it was measured
 
 
-class Taken(NamedTuple):
-    """What a step gave."""
-
-    model: SVAE
-    state: Any
-    bound: Any
-    good: Array
-    finite: dict[str, Array]  # which parts of the bound and leaves of the gradient, by name, were finite
-
-
-def _take(model, state, piece, key, num_data, frames, estimator) -> Taken:
-    bound, gradient = estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
-    update = _optimizer.update(model, gradient, state, _optimizer.networks_optimizer(model.config), 1.0 / frames)
-    return Taken(update.model, update.state, bound, update.good, _finite(gradient) | _finite({"bound": bound.bound}))
-
-
-def _finite(tree: Any) -> dict[str, Array]:
-    """Whether each leaf is finite, by its path: q.dynamics.uxT."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
-    name = functools.partial(jax.tree_util.keystr, simple=True, separator=".")
-    return {name(path): jnp.all(jnp.isfinite(leaf)) for path, leaf in leaves}
-
-
-@eqx.filter_jit
-def take_one(model, state, piece, key, num_data, frames, estimator: Callable) -> Taken:
-    """Compiled once for a config and a shape, however many fits use it."""
-    return everywhere(_take(model, state, piece, key, num_data, frames, estimator))
-
-
-@eqx.filter_jit
-def take_all(models, states, piece, keys, num_data, frames, estimator: Callable) -> Taken:
-    """All restarts in one program: the leading axis of the models, their states and their keys."""
-    arrays, static = eqx.partition(models, eqx.is_array)
-    every = jax.vmap if len(keys) > 1 else _alone  # an axis of one in every product costs a fifth of a step
-
-    def one(arrays, state, key):
-        taken = _take(eqx.combine(arrays, static), state, piece, key, num_data, frames, estimator)
-        return taken._replace(model=eqx.filter(taken.model, eqx.is_array))
-
-    taken = everywhere(every(one)(arrays, states, keys))
-    return taken._replace(model=eqx.combine(taken.model, static))
-
-
-def _alone(function: Callable) -> Callable:
-    """`vmap` over axes of one entry, without one."""
-    add = lambda tree: jax.tree.map(lambda a: a[None], tree)  # noqa: E731
-    return lambda *trees: add(function(*(pick(tree, 0) for tree in trees)))
-
-
-def take(program: Callable, placed: tuple, piece: Batch, key, totals: tuple, estimator: Callable, mesh) -> Taken:
-    """One step of `take_one` or `take_all` over a mesh, from models and states on all of its devices to the same."""
-    with over(mesh), others_alive():
-        taken = program(*placed, spread(piece, mesh), *replicated((key, *totals), mesh), estimator)
-        return taken if jax.process_count() == 1 else jax.block_until_ready(taken)
-
-
 def mesh_for(data: Prepared, config):
     """The devices that share a batch."""
     return mesh(min(config.batch_size, len(data.table.first)))
@@ -135,17 +75,15 @@ def _order(windows: int, batch_size: int, seed: int, epoch: int) -> np.ndarray:
 # --- what is told -------------------------------------------------------------------------------------------------
 
 
-def report(i: int, model: SVAE, taken: Taken, data: Prepared, started: float, piece: Batch, phase: str) -> Step:
-    """Step i of a phase, counted from 0; `taken` is of one restart."""
-    config = model.config
-    usage = np.asarray(taken.bound.usage)
-    bound = float(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
-    parts = _parts(taken.bound, data)
-    speed = float(piece.counted.sum()) * jax.process_count() * config.restarts / max(time.monotonic() - started, 1e-9)
+def report(i: int, model: SVAE, bound: Any, data: Prepared, seconds: float, piece: Batch, phase: str) -> Step:
+    """Step i of a phase, counted from 0; `bound` is of one restart."""
+    config, usage = model.config, np.asarray(bound.usage)
+    value = float(np.asarray(bound.bound)) / data.train.frames - data.log_volume
+    speed = float(piece.counted.sum()) * jax.process_count() * config.restarts / max(seconds, 1e-9)
     in_use = int(np.sum(usage > IN_USE * max(usage.sum(), 1e-9)))
     warm = config.warmup_steps * config.restarts
     done = i + 1 + (warm if phase == "fit" else 0)
-    return Step(done, warm + config.steps, phase, model, bound, np.nan, in_use, speed, "", parts=parts)
+    return Step(done, warm + config.steps, phase, model, value, np.nan, in_use, speed, "", parts=_parts(bound, data))
 
 
 def _parts(bound: Any, data: Prepared) -> Parts:
@@ -156,7 +94,7 @@ def _parts(bound: Any, data: Prepared) -> Parts:
 
 def failure(taken: Taken, i: int, data: Prepared, config) -> str:
     """One sentence when a step was not finite: the leaf, the restart, and the batch."""
-    good = np.atleast_1d(np.asarray(taken.good & taken.finite["bound"]))
+    good = np.atleast_1d(np.asarray(taken.good) & np.asarray(taken.finite["bound"]))
     if good.all():
         return ""
     restart = int(np.argmin(good))
@@ -172,18 +110,3 @@ def give_up(damping: Array, i: int, note: str) -> None:
     """Raise when no restart has had a finite step for long."""
     if not np.any(np.asarray(damping) > SMALLEST_DAMPING):
         raise FitError(f"step {i} failed again and again ({note}) lower learning_rate and natural_step.")
-
-
-# --- models of several restarts as one ----------------------------------------------------------------------------
-
-
-def stack(models: list[SVAE]) -> SVAE:
-    """Models with a leading axis in every array."""
-    arrays = [eqx.filter(m, eqx.is_array) for m in models]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays)
-    return eqx.combine(stacked, eqx.filter(models[0], eqx.is_array, inverse=True))
-
-
-def pick(tree: Any, index: int) -> Any:
-    """One of them."""
-    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)

@@ -12,8 +12,9 @@ from svae import _initialize, _optimizer
 from svae._elbo import value_and_grad
 from svae._model import SVAE
 from svae._prepare import Prepared, sizes
+from svae._program import take, take_one
 from svae._sharding import local, replicated
-from svae._steps import Step, batch_at, failure, give_up, mesh_for, report, take, take_one
+from svae._steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae.data import Recordings, batch, windows
 from svae.data.views import sample_frames
 from svae.pgm import PGMS
@@ -34,11 +35,12 @@ def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Ite
     for i in range(config.warmup_steps):
         started = time.monotonic()
         piece = batch_at(data, config, i)
-        taken = take(take_one, placed, piece, jax.random.fold_in(key, i), totals, value_and_grad, mesh)
+        taken = take(take_one, placed, piece, (jax.random.fold_in(key, i),), totals, value_and_grad, mesh)
         placed, taken = (taken.model, taken.state), local(taken)
         note = failure(taken, i, data, config)
         give_up(taken.state.damping, i, note)
-        yield report(first + i, model, taken, data, started, piece, "warm-up")._replace(note=note)
+        told = report(first + i, model, taken.bound, data, time.monotonic() - started, piece, "warm-up")
+        yield told._replace(note=note)
     simple = local(placed[0])
     model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
     model = _initialize.at_latents(model, _latents(simple, data.train), seed=seed)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import svae
-from svae import _duration, _fit, _held_out, _steps, store
+from svae import _duration, _fit, _held_out, _initialize, _program, store
+from svae._prepare import prepare
 from svae.data import recordings
 
 OPTIONS = dict(latent_dim=2, states=2, hidden=(4,), steps=12, warmup_steps=2, batch_size=2, held_out=0.2)  # noqa: C408
@@ -110,13 +111,40 @@ def test_a_warm_start_is_finite_and_has_found_states(restarts):
     assert counts.sum() == pytest.approx(frames + 1.0, rel=1e-4) and counts.min() > 1
 
 
+class Squashed(eqx.Module):
+    """A part of a model with a leaf that is no array."""
+
+    scale: jax.Array
+    squash: object
+
+
+def test_a_model_is_its_arrays_and_a_rest_that_is_compared_by_value():
+    """Two fits of such models share one program."""
+    one, other = (Squashed(jnp.full(2, value), jnp.tanh) for value in (1.0, 2.0))
+    arrays, rest = _program._arrays_and_rest(one)
+    assert rest == _program._arrays_and_rest(other)[1] and hash(rest) == hash(_program._arrays_and_rest(other)[1])
+    assert rest != _program._arrays_and_rest(Squashed(jnp.ones(2), jnp.sin))[1]
+    assert eqx.tree_equal(_program._whole(arrays, rest), one)
+    model = model_of("lds")
+    assert _program._arrays_and_rest(model) == (model, None)
+
+
+def test_what_a_step_gives_does_not_depend_on_who_waits_for_it(struck):
+    """The next step runs while one is told: a fit that is left in the middle has told the same."""
+    steps = svae.fit(model_of("lds"), DATA, key=jax.random.key(3), estimator=poisoned_lds)
+    left = [next(steps) for _ in range(7)]
+    steps.close()
+    assert [step.bound for step in left[3:]] == [step.bound for step in struck[3:7]]
+    assert same(left[-1].state, struck[6].state)
+
+
 # ---- going on
 
 
 def through_arrays(state):
     """The state as it comes back from a file: named arrays in the skeleton of a fresh one."""
     fresh = model_of("lds")
-    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_steps.stack([fresh])))
+    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_program.stack([fresh])))
     return store.filled(skeleton, store.arrays_of(state))
 
 
@@ -146,7 +174,7 @@ def test_patience_stops_early_and_gives_back_the_best_model(monkeypatch):
 
 def test_without_patience_the_last_model_is_given(struck):
     assert len([s for s in struck if s.phase == "fit"]) == OPTIONS["steps"]
-    assert same(struck[-1].model, _steps.pick(struck[-1].state.models, 0))
+    assert same(struck[-1].model, _program.pick(struck[-1].state.models, 0))
 
 
 def test_held_out_in_windows_is_nearly_that_of_whole_recordings(struck, monkeypatch):
@@ -178,9 +206,21 @@ def test_the_stickiness_follows_the_duration_in_bounded_steps_and_is_part_of_the
     assert same(rest[-1].state, steps[-1].state) and sticky(rest[-1]) == sticky(steps[-1])
 
 
+def test_bouts_are_brought_near_the_target_before_the_first_step():
+    """Frames jump between two places every 4 frames, and too high a price of a switch hides the jumps."""
+    y = np.tile(np.repeat([-1.0, 1.0], 4), 8)[:, None] + 0.6 * np.random.default_rng(0).normal(size=(64, 3))
+    options = {"target_duration": 4.0, "network": "affine"}
+    model, prepared, _ = prepare(model_of("hmm", **options), [y] * 5)
+    models = _program.stack([_initialize.at_latents(model, [y[:, :2]] * 5, seed=0)])
+    wrong = _duration.with_factor(models, jnp.array([1e6]))
+    right = _duration.settled(wrong, prepared)
+    away = [abs(np.log(_duration.bout_frames(m, prepared) / 4.0)) for m in (wrong, right)]
+    assert away[0] > 1.0 and away[1] < _duration.CLOSE
+
+
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
 def test_a_factor_on_the_sticky_counts_moves_prior_and_q_alike(factor):
-    models = _steps.stack([model_of("hmm", stickiness=8.0)] * 2)
+    models = _program.stack([model_of("hmm", stickiness=8.0)] * 2)
     moved = _duration.with_factor(models, jnp.array([factor, 1.0]))
     before, after = (np.asarray(m.pgm.prior.transitions.counts) for m in (models, moved))
     np.testing.assert_allclose(after[0] - before[0], 8.0 * (factor - 1) * np.eye(2), rtol=1e-6)

@@ -2,13 +2,15 @@
 
 import dataclasses
 import functools
+import itertools
+import time
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae import _elbo, _fit, _optimizer, _steps, expfam
+from svae import _elbo, _fit, _optimizer, _program, expfam
 from svae.bench import _plain_chains, _plain_step, _problems
 from svae.messages import fixed_point
 from svae.pgm import slds
@@ -84,13 +86,13 @@ def _leaves(tree):
 
 def ours(problem):
     """A step of `svae fit` from the same model every time: the program of all restarts, of which there is one."""
-    state = _fit.start(_steps.stack([problem.model]))
+    state = _fit.start(_program.stack([problem.model]))
     totals = jnp.asarray(problem.num_data), jnp.asarray(problem.frames)
-    keys = jax.random.split(jax.random.key(0), 1)
+    keys = jax.random.key(0), state.restart
     placed = state.models, state.optimizer
 
     def run():
-        taken = _steps.take(_steps.take_all, placed, problem.piece, keys, totals, _elbo.value_and_grad, None)
+        taken = _program.take(_program.take_all, placed, problem.piece, keys, totals, _elbo.value_and_grad, None)
         return np.asarray(jax.block_until_ready(taken).bound.bound)
 
     return run
@@ -112,13 +114,41 @@ def plainly(problem, number: int):
     return run
 
 
+def networks(problem):
+    """Both networks alone, forward and backward: what a step of this model takes at least, however it is written."""
+    model, (y, mask, *_) = problem.model, problem.piece
+    frames = y.reshape(-1, *y.shape[2:])
+
+    @jax.jit
+    def gradient(networks, x, y, frames, mask):
+        def value(networks, x):
+            recognize, observe = networks
+            psi = jax.vmap(recognize)(y, mask)
+            return jnp.sum(psi.J) + jnp.sum(psi.h) + jnp.sum(observe.log_prob(x, frames))
+
+        return jax.grad(value, (0, 1))(networks, x)
+
+    x = jnp.zeros((len(frames), model.config.latent_dim))
+    return lambda: jax.block_until_ready(gradient((model.recognize, model.observe), x, y, frames, mask))
+
+
+def seconds_in_fit(name: str, steps: int) -> np.ndarray:
+    """From one step of a fit to the next, as `fit` tells them; steps that measure the held-out bound are left out."""
+    problem = _problems.problem(name)
+    config = dataclasses.replace(problem.model.config, steps=steps, warmup_steps=2)
+    told = []
+    for step in _fit.fit(dataclasses.replace(problem.model, config=config), list(problem.piece.y) * 8):
+        told.append((time.perf_counter(), step.phase == "fit" and np.isnan(step.held_out)))
+    return np.array([now - before for (before, a), (now, b) in itertools.pairwise(told) if a and b])
+
+
 def one(name: str, who: str):
     problem = _problems.problem(name)
     return ours(problem) if who == "svae" else plainly(problem, sweeps(problem))
 
 
 def both(name: str):
-    """Steps that run one after the other, and the sweeps of mean field in each."""
+    """Steps that run one after the other, the networks alone, and the sweeps of mean field in each step."""
     problem = _problems.problem(name)
     number = sweeps(problem)
-    return {"svae": ours(problem), "plain": plainly(problem, number)}, number
+    return {"svae": ours(problem), "plain": plainly(problem, number), "networks": networks(problem)}, number

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.special import digamma, gammaln
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from svae._linalg import cholesky, inv_tril, logdet_tril, mm, mT, phi, symmetrize
+from svae._linalg import cholesky, cholesky_and_inverse, inv_tril, logdet_tril, mm, mT, phi, symmetrize
 from svae.expfam._base import AbstractConjugatePrior
 
 
@@ -67,13 +67,13 @@ class MNIW(AbstractConjugatePrior):
         return proper[0] & proper[1] & (self.nu > D - 1) & jnp.all(jnp.isfinite(self.M), (-2, -1))
 
     def moments(self) -> ConditionalMoments:
-        D = self.S.shape[-1]
-        logdet = _logdet(self.S) - D * jnp.log(2.0) - _multidigamma(self.nu / 2, D)
-        return ConditionalMoments(self.M, cholesky(self.S / self.nu[..., None, None]), D * _inverse(self.K), logdet)
+        D, root = self.S.shape[-1], cholesky(self.S)
+        logdet = 2 * logdet_tril(root) - D * jnp.log(2.0) - _multidigamma(self.nu / 2, D)
+        return ConditionalMoments(self.M, root / jnp.sqrt(self.nu)[..., None, None], D * _inverse(self.K), logdet)
 
     def natural_gradient(self, prior: "MNIW", d_moments: ConditionalMoments) -> MNIWNatural:
         """In coordinates x -> x - M u, where q is (K, 0, S, nu) and the dual of the moments is immediate."""
-        L = cholesky(self.S / self.nu[..., None, None])
+        L = cholesky(self.S) / jnp.sqrt(self.nu)[..., None, None]
         lower = phi(mm(mT(L), jnp.tril(d_moments.L)))
         evidence = MNIWNatural(
             uuT=-2 * symmetrize(d_moments.E),
@@ -105,15 +105,14 @@ class MNIW(AbstractConjugatePrior):
 
     def kl(self, prior: "MNIW") -> Float[Array, "..."]:
         D, U = self.M.shape[-2:]
-        L = cholesky(self.S)
-        whiten = lambda A: mm(inv_tril(L), A)  # noqa: E731
-        shift = whiten(prior.M - self.M)
+        L, L_inv = cholesky_and_inverse(self.S)
+        shift = mm(L_inv, prior.M - self.M)
         wishart = (
             _multigammaln(prior.nu / 2, D)
             - _multigammaln(self.nu / 2, D)
             + (self.nu - prior.nu) / 2 * _multidigamma(self.nu / 2, D)
             + prior.nu / 2 * (2 * logdet_tril(L) - _logdet(prior.S))
-            + self.nu / 2 * (_trace(mm(whiten(prior.S), mT(inv_tril(L)))) - D)
+            + self.nu / 2 * (_trace(mm(mm(L_inv, prior.S), mT(L_inv))) - D)
         )
         ratio = _trace(mm(prior.K, _inverse(self.K)))
         normal = D * ratio - D * U + self.nu * _trace(mm(mm(shift, prior.K), mT(shift)))
@@ -144,12 +143,12 @@ def _shift(eta: MNIWNatural, M: Float[Array, "... D U"]) -> MNIWNatural:
 
 
 def _inverse(A: Float[Array, "... D D"]) -> Float[Array, "... D D"]:
-    R = inv_tril(cholesky(A))
+    R = cholesky_and_inverse(A)[1]
     return mm(mT(R), R)
 
 
 def _solve(A: Float[Array, "... D D"], B: Float[Array, "... D N"]) -> Float[Array, "... D N"]:
-    R = inv_tril(cholesky(A))
+    R = cholesky_and_inverse(A)[1]
     return mm(mT(R), mm(R, B))
 
 

@@ -144,16 +144,6 @@ def chain(first: Expected, dynamics: Expected, potentials: Gaussian, mask: Bool[
     return GaussianChain(first.M[0, :, 0], first.sqrt[0], W[:, :, :D], W[:, :, D], Q_sqrt, J, h)
 
 
-def joint_with_previous(q: GaussianSmoothed) -> Joint:
-    """Joint of x_{t+1} and u = (x_t, 1): x_t = mean_t + gain (x_{t+1} - mean_{t+1}) + back_sqrt e."""
-    T, D = q.mean.shape
-    ones, zeros = jnp.ones((T - 1, 1), q.mean.dtype), jnp.zeros((T - 1, 1, 2 * D), q.mean.dtype)
-    root_x = jnp.concatenate([q.sqrt[1:], jnp.zeros_like(q.back_sqrt)], -1)
-    root_u = jnp.concatenate([mm(q.gain, q.sqrt[1:]), q.back_sqrt], -1)
-    mean_u = jnp.concatenate([q.mean[:-1], ones], -1)
-    return Joint(q.mean[1:], mean_u, root_x, jnp.concatenate([root_u, zeros], -2))
-
-
 def chain_kl(q: GaussianSmoothed, first: Expected, penalty: Float[Array, " N"], mask: Bool[Array, " T"]):
     """E log q(x) - E log p(x | z, theta), step by step (padding is cut by the caller); `penalty` is of steps 2 to T."""
     start = expected_penalty(first, joint_with_one(jax.tree.map(lambda a: a[:1], q)))
@@ -162,15 +152,20 @@ def chain_kl(q: GaussianSmoothed, first: Expected, penalty: Float[Array, " N"], 
 
 def steps_penalty(dynamics: Expected, q: GaussianSmoothed) -> Float[Array, " N"]:
     """`expected_penalty` of every step, each with a conditional of its own."""
-    return expected_penalty(dynamics, joint_with_previous(q))
+    return _form_of_previous(dynamics.E, q) / 2 + dynamics.constant
 
 
 def shared_penalty(moments: ConditionalMoments, q: GaussianSmoothed) -> Float[Array, " N"]:
     """The same of one conditional for all steps."""
-    D, U = moments.M.shape
-    form = jnp.zeros((1, D + U, D + U), moments.E.dtype).at[0, D:, D:].set(moments.E)
-    quadratic = mixture.quadratic(form, jnp.zeros_like(moments.M), *_steps(q))
-    return quadratic[:, 0] / 2 + (moments.logdet - 2 * logdet_tril(moments.L)) / 2
+    return _form_of_previous(moments.E, q) / 2 + (moments.logdet - 2 * logdet_tril(moments.L)) / 2
+
+
+def _form_of_previous(E: Float[Array, "*N U U"], q: GaussianSmoothed) -> Float[Array, " N"]:
+    """E u'E u of u = (x_t, 1): it sees the marginals of a chain, and no pairs."""
+    D, root = q.mean.shape[1], mT(q.sqrt[:-1])
+    u = jnp.concatenate([q.mean, jnp.ones_like(q.mean[:, :1])], -1)[:-1]
+    Eu = mm(u, E) if E.ndim == 2 else mv(E, u)
+    return jnp.sum(root * mm(root, E[..., :D, :D]), (-2, -1)) + jnp.sum(u * Eu, -1)
 
 
 def _steps(q: GaussianSmoothed) -> tuple[Array, ...]:

@@ -8,8 +8,9 @@ import numpy as np
 
 from svae._fit import FitState
 from svae._model import SVAE
+from svae._program import pick
 from svae._queries.batches import prepare
-from svae._steps import IN_USE, pick
+from svae._steps import IN_USE
 from svae.data import DataError, Recordings, cut, take
 from svae.data.scores import adjusted_rand_index
 from svae.runs._apply import answer_of

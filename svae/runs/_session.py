@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 
-from svae import _fit, _steps, store
+from svae import _fit, _program, store
 from svae._fit import FitState
 from svae._model import SVAE
 from svae.data import Recordings
@@ -53,7 +53,7 @@ def _restored(run: Run, model: SVAE, point: _checkpoints.Checkpoint) -> FitState
     """The state of a fit, bit for bit."""
     if point.body.get("config") != run.config.to_dict():
         raise RunError(f"{run.path / 'config.toml'} was changed after the run began; undo it, or start a new run")
-    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_steps.stack([model] * model.config.restarts)))
+    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_program.stack([model] * model.config.restarts)))
     store.compare(store.signature(point.arrays), skeleton, f"the checkpoint of step {point.step}")
     return store.filled(skeleton, point.arrays)
 

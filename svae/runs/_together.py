@@ -4,7 +4,7 @@ import contextlib
 import zlib
 from typing import Any
 
-from svae import _fit, _steps
+from svae import _fit, _program
 from svae._fit import FitState
 from svae._model import SVAE, make
 from svae._sharding import ProcessError, agreed, largest, part, text_of_first
@@ -48,7 +48,7 @@ def _shared(data: Recordings, model: SVAE, state: FitState | None) -> FitState |
         raise ProcessError("the processes read different recordings; give every one of them the same data")
     if not largest([int(state is not None)])[0]:
         return None
-    return agreed(_fit.start(_steps.stack([model] * model.config.restarts)) if state is None else state)
+    return agreed(_fit.start(_program.stack([model] * model.config.restarts)) if state is None else state)
 
 
 def decided(stop: Stop, over: bool) -> bool:

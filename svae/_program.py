@@ -1,0 +1,118 @@
+"""One step as a compiled program, of one model or of all restarts at once, over the devices of a mesh."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from svae import _optimizer
+from svae._model import SVAE
+from svae._sharding import everywhere, others_alive, over, replicated, spread
+from svae.data import Batch
+
+
+class Taken(NamedTuple):
+    """What a step gave."""
+
+    model: SVAE
+    state: Any
+    bound: Any
+    good: Array
+    finite: dict[str, Array]  # which parts of the bound and leaves of the gradient, by name, were finite
+    shown: SVAE | None = None  # of many restarts the one that is shown; taken out by the program, leaf by leaf is slow
+    done: Array | None = None  # steps taken by now
+
+
+def _take(model, state, piece, key, num_data, frames, estimator) -> Taken:
+    bound, gradient = estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
+    update = _optimizer.update(model, gradient, state, _optimizer.networks_optimizer(model.config), 1.0 / frames)
+    return Taken(update.model, update.state, bound, update.good, _finite(gradient) | _finite({"bound": bound.bound}))
+
+
+def _finite(tree: Any) -> dict[str, Array]:
+    """Whether each leaf is finite, by its path: q.dynamics.uxT."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
+    name = functools.partial(jax.tree_util.keystr, simple=True, separator=".")
+    return {name(path): jnp.all(jnp.isfinite(leaf)) for path, leaf in leaves}
+
+
+@eqx.filter_jit
+def take_one(model, state, piece, key, num_data, frames, estimator: Callable) -> Taken:
+    """Compiled once for a config and a shape, however many fits use it."""
+    return everywhere(_take(model, state, piece, key, num_data, frames, estimator))
+
+
+def take_all(models, states, piece, key, restart, num_data, frames, estimator: Callable) -> Taken:
+    """All restarts in one program: the leading axis of the models and their states; `restart` is shown."""
+    arrays, rest = _arrays_and_rest(models)
+    taken = _all(rest, estimator)(arrays, states, piece, key, restart, num_data, frames)
+    return taken._replace(model=_whole(taken.model, rest), shown=_whole(taken.shown, rest))
+
+
+@functools.lru_cache(maxsize=64)
+def _all(rest, estimator: Callable) -> Callable:
+    """The program of `take_all`. It is plain `jit`: `filter_jit` waits until what it has started is done."""
+
+    @jax.jit
+    def program(arrays, states, piece, key, restart, num_data, frames):
+        def one(arrays, state, key):
+            taken = _take(_whole(arrays, rest), state, piece, key, num_data, frames, estimator)
+            return taken._replace(model=eqx.filter(taken.model, eqx.is_array))
+
+        every = jax.vmap if len(states.step) > 1 else _alone  # an axis of one in every product costs a fifth of a step
+        keys = jax.random.split(keys_of_step(key, states.step[0])[0], len(states.step))
+        taken = every(one)(arrays, states, keys)
+        return everywhere(taken._replace(shown=pick(taken.model, restart), done=taken.state.step[0].astype(jnp.int32)))
+
+    return program
+
+
+def _arrays_and_rest(model) -> tuple:
+    """The arrays of a model, and whatever else its leaves are, to be compared by value; None where they are arrays."""
+    if all(eqx.is_array(leaf) for leaf in jax.tree.leaves(model)):
+        return model, None
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    leaves, form = jax.tree.flatten(rest)
+    return arrays, (tuple(leaves), form)
+
+
+def _whole(arrays, rest):
+    """A model of its arrays and the rest."""
+    return arrays if rest is None else eqx.combine(arrays, jax.tree.unflatten(rest[1], rest[0]))
+
+
+def keys_of_step(key, step):
+    """For the step itself, and for what is measured after it."""
+    return jax.random.split(jax.random.fold_in(key, step))
+
+
+def _alone(function: Callable) -> Callable:
+    """`vmap` over axes of one entry, without one."""
+    add = lambda tree: jax.tree.map(lambda a: a[None], tree)  # noqa: E731
+    return lambda *trees: add(function(*(pick(tree, 0) for tree in trees)))
+
+
+def take(program: Callable, placed: tuple, piece: Batch, keys: tuple, totals: tuple, estimator: Callable, mesh):
+    """One step of `take_one` or `take_all` over a mesh, from models and states on all of its devices to the same."""
+    with over(mesh), others_alive():
+        taken = program(*placed, spread(piece, mesh), *replicated((*keys, *totals), mesh), estimator)
+        return taken if jax.process_count() == 1 else jax.block_until_ready(taken)
+
+
+# --- models of several restarts as one ----------------------------------------------------------------------------
+
+
+def stack(models: list[SVAE]) -> SVAE:
+    """Models with a leading axis in every array."""
+    arrays = [eqx.filter(m, eqx.is_array) for m in models]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays)
+    return eqx.combine(stacked, eqx.filter(models[0], eqx.is_array, inverse=True))
+
+
+def pick(tree: Any, index: int | Int[Array, ""]) -> Any:
+    """One of them."""
+    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
