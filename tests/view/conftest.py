@@ -56,10 +56,10 @@ def _steady(run):
 class Served:
     """`svae view RUN` while the block lasts."""
 
-    def __init__(self, run, *arguments):
+    def __init__(self, run, *arguments, **variables):
         self.run, line = run, command("view", run.path, "--no-browser", "--json", *arguments)
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen(line, env=environment(), text=True, **streams)
+        self.process = subprocess.Popen(line, env=environment(**variables), text=True, **streams)
         self.told = json.loads("".join(iter(self.process.stdout.readline, "}\n")) + "}")
         self.url, self.port = self.told["url"], self.told["port"]
         self.token = self.url.rstrip("/").rsplit("/", 1)[1]

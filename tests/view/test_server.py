@@ -16,7 +16,7 @@ from svae.view import _answers
 from svae.view._session import Session
 from svae.view._wire import KINDS
 from tests.cli.processes import command, environment, svae
-from tests.view.conftest import K, T, made
+from tests.view.conftest import K, Served, T, made
 
 WITHOUT = "import sys; sys.modules['uvicorn'] = None; from svae.cli import main; sys.exit(main())"
 
@@ -77,6 +77,13 @@ def test_the_browser_gets_the_address_by_a_page_that_only_its_user_can_read(imag
         assert page.parent.stat().st_mode & 0o777 == 0o700
         process.send_signal(signal.SIGINT)
     assert process.returncode == 0 and not page.exists()
+
+
+@pytest.mark.parametrize("wait", [0.5, 3.0])
+def test_it_ends_in_silence_while_programs_are_being_compiled(images, tmp_path, wait):
+    with Served(images, JAX_COMPILATION_CACHE_DIR=str(tmp_path)) as server:
+        time.sleep(wait)
+    assert server.process.returncode == 0 and server.errors == ""
 
 
 def unpacked(answer):
