@@ -4,11 +4,11 @@ python benchmarks/steps.py              the LDS and SLDS SVAE at 30 x 30 pixels,
 python benchmarks/steps.py --short      fewer rounds, nothing compiled in fresh processes
 python benchmarks/steps.py --only lds   one of them
 
-Ours is the program that `svae fit` runs for a step; the plain one is svae/bench/_plain_step.py, jitted, with as many
-sweeps of mean field as ours took. Both run in turn in one process, under the same allocator. First they are compared:
-values and gradients, in float64 at a small size where mean field has converged, and in float32 at full size for the
-LDS. Each measurement is a process of its own. Beside them: both networks alone, which no way of writing the step can do
-without, and the time from one step of a fit to the next.
+Ours is the program that `svae fit` runs for a step; the plain one is svae/bench/_plain_step.py, jitted, with the
+sweeps that mean field takes plainly to the same tolerance. Both run in turn in one process, under the same allocator.
+First they are compared: values and gradients, in float64 at a small size where mean field has converged, and in
+float32 at full size for the LDS. Each measurement is a process of its own. Beside them: both networks alone, which no
+way of writing the step can do without, and the time from one step of a fit to the next.
 """
 
 import argparse
@@ -148,7 +148,7 @@ def agreement(name: str) -> dict:
 
 def show(name: str, found: dict) -> None:
     low, median, high = found["ratio"]
-    print(f"{name} (sweeps of mean field: {found['sweeps']})")
+    print(f"{name} (sweeps of mean field: {found['sweeps']['svae']}, plain {found['sweeps']['plain']})")
     for who in ("svae", "plain", "networks"):
         r = found[who]
         print(f"  {who:8s} {r['median']:8.1f} ms (best {r['best']:.1f}, processor {r['processor']:.1f})")

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, Int
 
 from svae._linalg import mT, mv
 
+FREE_STEPS = 5  # before the first leap
+STEEPEST = 0.85  # ratio of two changes that a leap believes
 DIRECTIONS = 4  # that the linear solve behind an implicit derivative remembers
 
 
@@ -32,16 +34,40 @@ def _subtract(x, y):
     return jax.tree.map(jnp.subtract, x, y)
 
 
-def _iterate(f, x0, tolerance, max_iterations) -> FixedPoint:
-    def more(point):
-        return (point.residual > tolerance) & (point.iterations < max_iterations)
+class _Walk(NamedTuple):
+    """Where an iteration stands, and by how much its last step changed each entry."""
 
-    def step(point):
-        x = f(point.value)
-        return FixedPoint(x, _size(_subtract(x, point.value)), point.iterations + 1)
+    point: FixedPoint
+    change: Any
+
+
+def _iterate(f, x0, tolerance, max_iterations) -> FixedPoint:
+    """Applications of f, every other one of them followed by a leap along the change that it made.
+
+    Where f closes in slowly, each change is about a constant times the one before: their sum is known (Aitken 1926).
+    """
+
+    def more(walk):
+        return (walk.point.residual > tolerance) & (walk.point.iterations < max_iterations)
+
+    def step(walk):
+        x, taken = f(walk.point.value), walk.point.iterations
+        change = _subtract(x, walk.point.value)
+        residual = _size(change)
+        leaps = (residual > tolerance) & (taken >= FREE_STEPS) & (taken % 2 == 1) & (taken + 1 < max_iterations)
+        x = jax.tree.map(lambda x, now, before: x + jnp.where(leaps, _rest(now, before), 0), x, change, walk.change)
+        return _Walk(FixedPoint(x, residual, taken + 1), change)
 
     start = FixedPoint(x0, jnp.full_like(_size(x0), jnp.inf), jnp.zeros((), jnp.int32))
-    return lax.while_loop(more, step, start)
+    return lax.while_loop(more, step, _Walk(start, jax.tree.map(jnp.zeros_like, x0))).point
+
+
+def _rest(now, before):
+    """All changes to come, if each is to the one before as `now` is to `before`; row by row of the first axis."""
+    axes = tuple(range(1, now.ndim))
+    ratio = _ratio(jnp.sum(now * before, axes, keepdims=True), jnp.sum(before**2, axes, keepdims=True))
+    ratio = jnp.clip(ratio, 0, STEEPEST)
+    return ratio / (1 - ratio) * now
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 3, 4))

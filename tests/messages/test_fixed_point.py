@@ -60,6 +60,22 @@ def test_stops_at_max_iterations_and_integer_arguments_are_allowed():
     np.testing.assert_allclose(jax.grad(halve)(jnp.asarray(0.5)), 4.0, rtol=1e-4)  # d 1/(1-s)
 
 
+@pytest.mark.parametrize("slowest", [0.8, 0.9, 0.95])
+def test_rows_that_close_in_slowly_arrive_early(slowest):
+    """Each row of x at its own pace, as bouts of one recording; a plain iteration needs up to 180 steps for 0.95."""
+    pace = jnp.linspace(-0.5, slowest, 20)[:, None] * jnp.linspace(0.9, 1, 3)[None]
+    point = fixed_point(lambda x, a: pace * x + a, jnp.zeros((20, 3)), jnp.ones(()), tolerance=1e-3, max_iterations=200)
+    assert np.abs(point.value - 1 / (1 - pace)).max() < 0.03
+    assert point.iterations < 0.6 * np.log(1e-3) / np.log(slowest)
+
+
+def test_a_map_that_turns_or_alternates_still_converges():
+    turn = 0.9 * jnp.asarray([[0.0, -1.0], [1.0, 0.0]])
+    for B in (turn, -0.9 * jnp.eye(2)):
+        point = fixed_point(lambda x, B: x @ B + 1, jnp.zeros((1, 2)), B, tolerance=1e-5, max_iterations=200)
+        np.testing.assert_allclose(point.value[0], jnp.linalg.solve(jnp.eye(2) - B.T, jnp.ones(2)), atol=1e-4)
+
+
 def test_a_slow_contraction_is_differentiated_in_few_steps():
     """Eigenvalues to 0.99: iterating u = ct + B' u would leave 74 % of the error after 30 steps."""
     rng = np.random.default_rng(0)
