@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from svae._linalg import mT, mv
+from svae.messages.stragglers import loop
 
 FREE_STEPS = 5  # before the first leap
 STEEPEST = 0.85  # ratio of two changes that a leap believes
@@ -41,7 +42,7 @@ class _Walk(NamedTuple):
     change: Any
 
 
-def _iterate(f, x0, tolerance, max_iterations) -> FixedPoint:
+def _iterate(f, x0, args, tolerance, max_iterations) -> FixedPoint:
     """Applications of f, every other one of them followed by a leap along the change that it made.
 
     Where f closes in slowly, each change is about a constant times the one before: their sum is known (Aitken 1926).
@@ -50,8 +51,8 @@ def _iterate(f, x0, tolerance, max_iterations) -> FixedPoint:
     def more(walk):
         return (walk.point.residual > tolerance) & (walk.point.iterations < max_iterations)
 
-    def step(walk):
-        x, taken = f(walk.point.value), walk.point.iterations
+    def step(walk, args):
+        x, taken = f(walk.point.value, args), walk.point.iterations
         change = _subtract(x, walk.point.value)
         residual = _size(change)
         leaps = (residual > tolerance) & (taken >= FREE_STEPS) & (taken % 2 == 1) & (taken + 1 < max_iterations)
@@ -59,7 +60,7 @@ def _iterate(f, x0, tolerance, max_iterations) -> FixedPoint:
         return _Walk(FixedPoint(x, residual, taken + 1), change)
 
     start = FixedPoint(x0, jnp.full_like(_size(x0), jnp.inf), jnp.zeros((), jnp.int32))
-    return lax.while_loop(more, step, _Walk(start, jax.tree.map(jnp.zeros_like, x0))).point
+    return loop(more, step, _Walk(start, jax.tree.map(jnp.zeros_like, x0)), args).point
 
 
 def _rest(now, before):
@@ -72,7 +73,7 @@ def _rest(now, before):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 3, 4))
 def _implicit(f, x0, args, tolerance, max_iterations):
-    return _iterate(lambda x: f(x, args), x0, tolerance, max_iterations)
+    return _iterate(f, x0, args, tolerance, max_iterations)
 
 
 def _implicit_forward(f, x0, args, tolerance, max_iterations):
@@ -85,7 +86,8 @@ def _implicit_backward(f, tolerance, max_iterations, kept, cotangent):
     x, args = kept
     ct, restore = ravel_pytree(cotangent.value)
     pull = jax.vjp(f, x, args)[1]
-    u = _solve(lambda u: u - ravel_pytree(pull(restore(u))[0])[0], ct, tolerance / 10 * _size(ct), max_iterations)
+    A = lambda u, pull: u - ravel_pytree(pull(restore(u))[0])[0]  # noqa: E731
+    u = _solve(A, pull, ct, tolerance / 10, max_iterations)
     return jax.tree.map(jnp.zeros_like, x), pull(restore(u))[1]
 
 
@@ -97,19 +99,21 @@ class _Search(NamedTuple):
     directions: Float[Array, "m n"]
     images: Float[Array, "m n"]
     iterations: Int[Array, ""]
+    goal: Float[Array, ""]  # the largest entry of the residual that will do
 
 
-def _solve(A, b, tolerance, max_iterations):
-    """A u = b, A near the identity: each step minimises |b - A u| along the residual made conjugate to the last few.
+def _solve(A, given, b, tolerance, max_iterations):
+    """A(u, given) = b to `tolerance` of b's largest entry, A linear in u and near the identity.
 
+    Each step minimises |b - A u| along the residual made conjugate to the last few directions.
     Orthomin (Vinsome 1976): one product a step, and about the square root of the iterations of u = b + (I - A) u.
     """
 
     def more(s):
-        return (_size(s.residual) > tolerance) & (s.iterations < max_iterations)
+        return (_size(s.residual) > s.goal) & (s.iterations < max_iterations)
 
-    def step(s):
-        image = A(s.residual)
+    def step(s, given):
+        image = A(s.residual, given)
         overlap = _ratio(mv(s.images, image), jnp.sum(s.images**2, -1))
         p, Ap = s.residual - mv(mT(s.directions), overlap), image - mv(mT(s.images), overlap)
         length = _ratio(jnp.sum(s.residual * Ap), jnp.sum(Ap**2))
@@ -120,10 +124,12 @@ def _solve(A, b, tolerance, max_iterations):
             newest(s.directions, p),
             newest(s.images, Ap),
             s.iterations + 1,
+            s.goal,
         )
 
     none = jnp.zeros((DIRECTIONS, len(b)), b.dtype)
-    return lax.while_loop(more, step, _Search(jnp.zeros_like(b), b, none, none, jnp.zeros((), jnp.int32))).u
+    start = _Search(jnp.zeros_like(b), b, none, none, jnp.zeros((), jnp.int32), tolerance * _size(b))
+    return loop(more, step, start, given).u
 
 
 def _ratio(x, y):
@@ -156,6 +162,6 @@ def unrolled(f, x0, args, *, steps: int) -> FixedPoint:
 def one_step(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedPoint:
     """Iterates as fixed_point does, then applies f once more; the gradient sees that last application only."""
     x0, held = lax.stop_gradient((x0, args))
-    point = lax.stop_gradient(_iterate(lambda x: f(x, held), x0, tolerance, max_iterations))
+    point = lax.stop_gradient(_iterate(f, x0, held, tolerance, max_iterations))
     x = f(point.value, args)
     return FixedPoint(x, _size(lax.stop_gradient(_subtract(x, point.value))), point.iterations + 1)

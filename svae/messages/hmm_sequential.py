@@ -1,4 +1,4 @@
-"""The hidden Markov chain, one step after another: normalised messages in log space."""
+"""The hidden Markov chain, one step after another: normalised messages in log space, where products do not do."""
 
 import functools
 
@@ -8,6 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from svae.messages import hmm_chain as hmm
+from svae.messages import hmm_products
 from svae.messages.compensated import compensated_sum, two_sum
 from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
 
@@ -62,6 +63,13 @@ def filter(chain: HMMChain) -> HMMFiltered:
 def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
     centred = hmm.centre(chain)
+    q, trusted = hmm_products.smooth(centred)
+    trusted = hmm_products.everywhere(lax.stop_gradient(trusted))
+    return lax.cond(trusted, lambda q, _: q, lambda _, centred: _smooth_in_logs(centred), q, centred)
+
+
+@_recompute
+def _smooth_in_logs(centred: hmm.Centred) -> HMMSmoothed:
     log_states, increments = _forward(centred.chain)
     states, transitions = _backward(centred.chain, log_states)
     return HMMSmoothed(states, transitions, increments + centred.maximum, hmm.kl(centred, states, increments))

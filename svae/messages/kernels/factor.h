@@ -49,7 +49,6 @@ inline void alone(int D, More... more) {
       sized<Many, S, W>(D, more...);                                       \
   }
 SVAE_FACTOR(triangularize, Triangularize)
-SVAE_FACTOR(triangularize_beside, TriangularizeBeside)
 SVAE_FACTOR(condition, Condition)
 SVAE_FACTOR(lower_root, LowerRoot)
 SVAE_FACTOR(invert, Invert)
@@ -63,6 +62,19 @@ inline void solve(int D, Lanes<S, W>* X, const Lanes<S, W>* B, const Lanes<S, W>
 template <class S, int W>
 inline void solve_lower(int D, Lanes<S, W>* X, const Lanes<S, W>* B, const Lanes<S, W>* L, const Lanes<S, W>* scale) {
   sized<SolveLower, S, W>(D, X, B, L, scale);
+}
+
+// L X = B, both lower or L only; one sequence takes the inverse, in `scratch`, which its lanes are faster with.
+template <class S, int W, Shape B_shape>
+inline void solve_left(int D, Lanes<S, W>* X, const Lanes<S, W>* B, const Lanes<S, W>* L, Lanes<S, W>* scratch) {
+  if constexpr (W == 1) {
+    invert<S, W>(D, scratch, L);
+    multiply<S, false, Lower, false, B_shape>(D, X, scratch, B, S(1));
+  } else if constexpr (B_shape == Lower) {
+    sized<SolveLeftLower, S, W>(D, X, B, L);
+  } else {
+    sized<SolveLeft, S, W>(D, X, B, L);
+  }
 }
 
 }  // namespace svae::SVAE_VARIANT

@@ -1,5 +1,6 @@
 // The Gaussian chain in square-root covariance form: W sequences in lanes, one step after another.
 #pragma once
+#include "gaussian_back_one.h"
 #include "gaussian_transition.h"
 
 namespace svae::SVAE_VARIANT {
@@ -82,17 +83,17 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
     next.arrive(x);
   }
 
+  if (flipped) {
+    if constexpr (W == 1) {
+      const BackOne<S> given{T, x.F, call.in[kJ].data + call.in[kJ].offset[first], memory, write_gain.p[0],
+                             write_mean.p[0], write_sqrt.p[0], write_back.p[0], write_kl.p[0], write_shift.p[0]};
+      smooth_back(D, given);
+    }
+    return;
+  }
   // Back in time: shift_t = d_t + gain shift_t+1, sqrt_t = tria[back_t, gain sqrt_t+1].
   const Reader<S, W> read_gain(call.out[2], first, call.batch), read_back(call.out[3], first, call.batch);
   V* sqrt = x.F;
-  alignas(64) S columns[kLanes<S> * kLanes<S>];  // of back_t, where the roots of step t - 1 become lower beside t's
-  if constexpr (W == 1) {
-    if (flipped && T > 1) {
-      read_back(back, (T - 2) * DD, DD);
-      lower_flipped(D, back, columns);
-      write_back(back, (T - 2) * DD, DD);
-    }
-  }
   for (int64_t t = T - 1; t >= 0; t--) {
     const V* keep = memory + t * kept;
     for (int64_t i = 0; i < kept && t; i += 64 / sizeof(V) + 1) __builtin_prefetch(keep - 2 * kept + i, 0, 2);
@@ -104,16 +105,8 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
       times(D, e, away, shift);
       multiply<V, false, Full, false, Lower>(D, rows, away, sqrt, S(1));
       std::swap(sqrt, back);
-      if (flipped) {
-        if constexpr (W == 1) {
-          if (t) read_back(back, (t - 1) * DD, DD, true);
-          triangularize_beside<S, W>(D, sqrt, rows, back, columns);
-          if (t) write_back(back, (t - 1) * DD, DD);
-        }
-      } else {
-        read_back(sqrt, t * DD, DD, true);
-        triangularize<S, W>(D, sqrt, rows, next.h);
-      }
+      read_back(sqrt, t * DD, DD, true);
+      triangularize<S, W>(D, sqrt, rows, next.h);
     }
     for (int i = 0; i < D; i++) {
       shift[i] = d[i] + e[i];

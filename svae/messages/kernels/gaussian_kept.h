@@ -9,7 +9,9 @@ namespace svae::SVAE_VARIANT {
 template <class S, int W>
 class Kept {
   using V = Lanes<S, W>;
+  static constexpr int64_t kCached = int64_t(8) << 20;
   const int D;
+  const bool far_;  // more than the caches hold until it is read
   V** triangles_[4] = {&L, &R_inverse, &omega_f, &omega_Q};
   V** vectors_[6] = {&mean, &u, &w, &e, &sigma, &carried};
 
@@ -19,7 +21,7 @@ class Kept {
   static constexpr int kLine = sizeof(V) < 64 ? 64 / sizeof(V) : 1;
   static int64_t size(int D) { return 7 * D * D + 6 * D; }
   static int64_t packed(int D) { return 2 * D * (D + 1) + D * D + 6 * D; }
-  Kept(Arena<V>& a, int D) : D(D) {
+  Kept(Arena<V>& a, int D, int64_t T) : D(D), far_(W > 1 && T * packed(D) * int64_t(sizeof(V)) > kCached) {
     for (V** x : {&L, &F, &R_inverse, &omega_f, &A_part, &omega_Q, &whitened_A}) {
       *x = a.take(D * D);
       for (int i = 0; i < D * D; i++) (*x)[i] = V{};
@@ -36,11 +38,20 @@ class Kept {
     copy(w, x.w, D);
   }
   void save(V* p) const {
+    if (far_) return send(p);
     const V* following = p + packed(D);  // asked for a step ahead, as what `restore` will read
     for (int64_t i = 0; i < packed(D); i += kLine) __builtin_prefetch(following + i, 1, 2);
     for (V** x : triangles_) pack(D, p, *x), p += D * (D + 1) / 2;
     copy(p, A_part, D * D), p += D * D;
     for (V** x : vectors_) copy(p, *x, D), p += D;
+  }
+  void send(V* p) const {
+    for (V** x : triangles_)
+      for (int i = 0; i < D; i++)
+        for (int j = 0; j <= i; j++) stream(p++, (*x)[i * D + j]);
+    for (int i = 0; i < D * D; i++) stream(p++, A_part[i]);
+    for (V** x : vectors_)
+      for (int i = 0; i < D; i++) stream(p++, (*x)[i]);
   }
   void restore(const V* p) {
     for (int64_t i = 1; i <= packed(D); i += kLine) __builtin_prefetch(p - i, 0, 2);

@@ -44,7 +44,7 @@ class Pull {
     multiply<V, false, Full, false, Full>(D, P, omega, k.whitened_A, S(1));
     copy(omega_f, k.omega_f, DD);
     multiply<V, true, Full, false, Full, Lower, true>(D, omega_f, k.whitened_A, P, S(1));
-    mirror(D, omega_f);
+    complete(D, omega_f);
 #pragma omp simd
     for (int i = 0; i < DD; i++) P[i] = k.A_part[i] + S(2) * P[i];
     multiply<V, false, Full, true, Upper>(D, M, P, k.F, S(1));
@@ -122,7 +122,7 @@ class Pull {
     }
     for (int i = 0; i < D; i++) x[i] = S(-0.5) * r[i] - S(0.25) * log_z * k.mean[i];
     rank_two(D, P, x, k.mean);
-    mirror(D, P);
+    complete(D, P);
     dJ(P, t * DD, DD, true);
   }
 
@@ -136,7 +136,7 @@ class Pull {
       omega[i * D + i] += half;
       mbar[i] = v[i] + log_z * k.u[i];
     }
-    mirror(D, omega);
+    complete(D, omega);
   }
 
   void first() {

@@ -44,8 +44,8 @@ class Smoothed {
     multiply<V, false, Full, false, Lower>(D, P, x.J, root, S(1));
     multiply<V, true, Upper, false, Full, Lower>(D, N, root, P, S(-0.5));
 #pragma omp simd
-    for (int i = 0; i < DD; i++) omega[i] += M[i] + kl * N[i];  // what lies above the diagonal is mirrored
-    mirror(D, omega);
+    for (int i = 0; i < DD; i++) omega[i] += M[i] + kl * N[i];  // of lanes, the lower triangle
+    complete(D, omega);
   }
 
   void last(const Kept<S, W>& k) { copy(k.omega_f, omega, DD); }
@@ -62,19 +62,16 @@ class Smoothed {
     read_back(back, t * DD, DD);
     read_sqrt(root_next, (t + 1) * DD, DD);
     // Memory serves again as soon as it is done with: the nearest cache holds only a few of these matrices.
-    V *root_inverse = N, *K = d, *V_s = ON, *C = psi, *back_inverse = M, *F_inverse = M;
+    V *K = d, *V_s = ON, *C = psi;
     multiply<V, false, Full, false, Lower>(D, K, gain, next.L, S(1));
-    invert<S, W>(D, root_inverse, root);
-    multiply<V, false, Lower, false, Full>(D, V_s, root_inverse, K, S(1));
-    multiply<V, false, Lower, false, Lower>(D, H, root_inverse, back, S(1));
+    solve_left<S, W, Full>(D, V_s, K, root, M);
+    solve_left<S, W, Lower>(D, H, back, root, M);
     multiply<V, false, Lower, false, Lower>(D, C, next.inverse, root_next, S(1));
     multiply<V, false, Full, false, Lower>(D, N, V_s, C, S(1));
     multiply<V, false, Full, false, Full>(D, ON, omega, N, S(1));
-    invert<S, W>(D, back_inverse, back);
-    multiply<V, false, Lower, false, Full>(D, V_b, back_inverse, K, S(1));
+    solve_left<S, W, Full>(D, V_b, K, back, M);
     // Z' = back^-1 (I - gain A) F, for (I - gain A) F F' = back back'
-    invert<S, W>(D, F_inverse, x.F);
-    multiply<V, false, Lower, false, Lower>(D, Z, F_inverse, back, S(1));
+    solve_left<S, W, Lower>(D, Z, back, x.F, M);
     clear_upper(D, Z);
     // psi = 2 H' (omega N) C' + back' (d_gain + epsilon shift') L-^-T
     multiply<V, true, Upper, false, Full>(D, M, H, ON, S(2));
@@ -89,12 +86,12 @@ class Smoothed {
     whitened_cotangent(D, total, back, d, S(0.5));
     multiply<V, false, Full, false, Lower>(D, M, omega, H, S(1));
     multiply<V, true, Upper, false, Full, Lower, true>(D, total, H, M, S(1));
-    mirror(D, total);
+    complete(D, total);
     multiply<V, false, Lower, false, Full>(D, k.whitened_A, next.inverse, next.AF, S(1));
     parts(k);
     // on to step t + 1
     multiply<V, true, Full, false, Full, Lower>(D, omega, N, ON, S(1));
-    mirror(D, omega);
+    complete(D, omega);
     times_transposed(D, sigma, gain, epsilon);
     copy(k.carried, sigma, D);
   }

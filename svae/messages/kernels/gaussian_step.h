@@ -77,12 +77,30 @@ struct Step {
   }
 
   V log_determinant(int D) const {
+    if constexpr (W == 1 && sizeof(S) == 4) {
+      if (in_lanes<S>(D)) return log_determinant_one(D);
+    }
     LogProduct<S, W> product;
     for (int i = 0; i < D; i++) product.times(R[i * D + i]);
     return product.log();
   }
 
+  // The logarithms of one sequence's diagonal at once.
+  S log_determinant_one(int D) const {
+    constexpr int lanes = kLanes<S>;
+    const Row<S> diagonal = lane_numbers<S>() < splat<S, lanes>(S(D)) ? load<S, lanes>(R_scale) : splat<S, lanes>(1);
+    return -sum_of_lanes<S>(logarithm<S, lanes>(diagonal));
+  }
+
+  S log_z_one(int D, S logdet) const {
+    const auto of = [D](const S* x) { return load_some<S, kLanes<S>>(x, D); };
+    return S(0.5) * sum_of_lanes<S>(of(m) * (of(h) + of(g)) + of(pull) * of(pull)) - logdet;
+  }
+
   V log_z(int D, V logdet) const {
+    if constexpr (W == 1) {
+      if (in_lanes<S>(D)) return log_z_one(D, logdet);
+    }
     V s{};
     for (int i = 0; i < D; i++) s += m[i] * (h[i] + g[i]) + pull[i] * pull[i];
     return S(0.5) * s - logdet;

@@ -14,7 +14,7 @@ void gaussian_filter_vjp(const Call<S>& call, int64_t first) {
                  Kept<S, W>::size(D) + DD + T * kept);
   Step<S, W> x(arena, D);
   Transition<S, W> next(arena, D);
-  Kept<S, W> k(arena, D);
+  Kept<S, W> k(arena, D, T);
   const ChainReader<S, W> chain(call, first);
   Pull<S, W> pull(arena, D, chain, call, first);
   V *dF = arena.take(DD), *memory = arena.take(T * kept);
@@ -61,7 +61,7 @@ void gaussian_smooth_vjp(const Call<S>& call, int64_t first) {
                  Smoothed<S, W>::size(D) + Kept<S, W>::size(D) + T * kept);
   Step<S, W> x(arena, D);
   Transition<S, W> next(arena, D);
-  Kept<S, W> k(arena, D);
+  Kept<S, W> k(arena, D, T);
   const ChainReader<S, W> chain(call, first);
   Pull<S, W> pull(arena, D, chain, call, first);
   Smoothed<S, W> smoothed(arena, D, call, first);

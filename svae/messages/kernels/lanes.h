@@ -113,6 +113,18 @@ inline void store(S* p, Lanes<S, W> v) {
   std::memcpy(p, &v, sizeof(v));
 }
 
+// Past the caches, which saves fetching a line before it is written; p is aligned.
+template <class V>
+inline void stream(V* p, const V& v) {
+#ifdef __AVX2__
+  if constexpr (sizeof(V) == 32) return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+#endif
+#ifdef __AVX512F__
+  if constexpr (sizeof(V) == 64) return _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+#endif
+  *p = v;
+}
+
 // A plain loop: what compilers make of memcpy for a few kilobytes starts slowly.
 template <class V>
 inline void copy(V* __restrict to, const V* __restrict from, int n) {

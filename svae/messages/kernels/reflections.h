@@ -102,12 +102,4 @@ struct LowerRoot {
   }
 };
 
-// Only one sequence with its rows in lanes has these side by side.
-template <class S, int W>
-struct TriangularizeBeside {
-  using V = Lanes<S, W>;
-  template <int N>
-  static void run(int, V*, V*, V*, V*) {}
-};
-
 }  // namespace svae::SVAE_VARIANT

@@ -18,7 +18,7 @@ template <class S, int W>
 inline Reflection<Lanes<S, W>> reflect(Lanes<S, W>& t, Lanes<S, W> square) {
   using V = Lanes<S, W>;
   constexpr S least = std::numeric_limits<S>::min();
-  const V head = t, total = t * t + square + least, inverse = reciprocal_root<S, W>(total);
+  const V head = t, total = (t * t + least) + square, inverse = reciprocal_root<S, W>(total);
   const V quotient = square < splat<S, W>(least) ? V{} : reciprocal<S, W>(square);
   t = total * inverse;
   t += (total - t * t) * (S(0.5) * inverse);
@@ -33,6 +33,7 @@ using Row = Lanes<S, kLanes<S>>;
 // Sizes that are built apart: their loops are unrolled and their matrices stay in registers. Others take N = 0.
 #define SVAE_ONE_SIZES(X) X(4) X(6) X(8) X(10)
 #define SVAE_UNROLL _Pragma("GCC unroll 16")
+#define SVAE_INLINE inline __attribute__((always_inline))
 
 template <class S, int... I>
 inline Row<S> lane_numbers(std::integer_sequence<int, I...>) {
@@ -55,24 +56,31 @@ inline Row<S> spread(Row<S> x, int j) {
   return splat<S, kLanes<S>>(x[j]);
 }
 
-// The columns of M, rows in lanes (those beyond D are 0); `columns` has room for kLanes vectors.
 template <class S>
-inline void load_columns(int D, Row<S>* columns, const S* M) {
+inline S sum_of_lanes(Row<S> x) {
+  return fold<S, kLanes<S>>(x, [](auto a, auto b) { return a + b; });
+}
+
+// The columns of M, rows in lanes (those beyond D are 0); `columns` has room for kLanes vectors.
+template <class S, int N = 0>
+SVAE_INLINE void load_columns(int d, Row<S>* columns, const S* M) {
+  const int D = N ? N : d;
   SVAE_UNROLL for (int i = 0; i < kLanes<S>; i++) columns[i] = i < D ? load<S, kLanes<S>>(M + i * D) : Row<S>{};
   transpose<S, kLanes<S>>(columns);
 }
 
 // Row after row: a vector reaches into the next row, which is written after it.
 template <class S>
-inline void store_row(int D, S* M, int i, Row<S> row) {
+SVAE_INLINE void store_row(int D, S* M, int i, Row<S> row) {
   if (i * D + kLanes<S> <= D * D)
     store<S, kLanes<S>>(M + i * D, row);
   else
     store_some<S, kLanes<S>>(M + i * D, row, D);
 }
 
-template <class S>
-inline void store_columns(int D, S* M, const Row<S>* columns) {
+template <class S, int N = 0>
+__attribute__((noinline)) void store_columns(int d, S* M, const Row<S>* columns) {
+  const int D = N ? N : d;
   Row<S> rows[kLanes<S>];
   SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++) rows[c] = c < D ? columns[c] : Row<S>{};
   transpose<S, kLanes<S>>(rows);
@@ -81,12 +89,14 @@ inline void store_columns(int D, S* M, const Row<S>* columns) {
 }
 
 // Rows that are columns already: a matrix that lies transposed in memory. Lanes from D on are of no use.
-template <class S>
-inline void load_flipped(int D, Row<S>* columns, const S* M) {
+template <class S, int N = 0>
+SVAE_INLINE void load_flipped(int d, Row<S>* columns, const S* M) {
+  const int D = N ? N : d;
   SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++) columns[c] = c < D ? load<S, kLanes<S>>(M + c * D) : Row<S>{};
 }
-template <class S>
-inline void store_flipped(int D, S* M, const Row<S>* columns) {
+template <class S, int N = 0>
+SVAE_INLINE void store_flipped(int d, S* M, const Row<S>* columns) {
+  const int D = N ? N : d;
   SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++)
     if (c < D) store_row(D, M, c, columns[c]);
 }
@@ -111,17 +121,14 @@ inline void multiply_one(int d, S* __restrict C, const S* A, const S* B, S scale
   const int D = N ? N : d;
   V rows[kLanes<S>];
   if (TB)
-    load_columns(D, rows, B);
+    load_columns<S, N>(D, rows, B);
   else
     SVAE_UNROLL for (int k = 0; k < (N ? N : kLanes<S>); k++) rows[k] = k < D ? load<S, kLanes<S>>(B + k * D) : V{};
-  for (int r = 0; r < D; r++) {
-    V even{}, odd{};
-    SVAE_UNROLL for (int k = 0; k + 1 < D; k += 2) {
-      even += (TA ? A[k * D + r] : A[r * D + k]) * rows[k];
-      odd += (TA ? A[(k + 1) * D + r] : A[r * D + k + 1]) * rows[k + 1];
-    }
-    if (D & 1) even += (TA ? A[(D - 1) * D + r] : A[r * D + D - 1]) * rows[D - 1];
-    V sum = scale * (even + odd);
+  SVAE_UNROLL for (int r = 0; r < D; r++) {
+    V part[2] = {};
+    SVAE_UNROLL for (int k = SA == Upper ? r : 0; k < (SA == Lower ? r + 1 : D); k++)
+      part[k & 1] += (TA ? A[k * D + r] : A[r * D + k]) * rows[k];
+    V sum = scale * (part[0] + part[1]);
     if (Add) {
       sum += load_some<S, kLanes<S>>(C + r * D, D);
       store_some<S, kLanes<S>>(C + r * D, sum, D);

@@ -4,8 +4,6 @@
 
 namespace svae::SVAE_VARIANT {
 
-#define SVAE_INLINE inline __attribute__((always_inline))
-
 // sum_c columns_c x_c
 template <class S, int N>
 SVAE_INLINE Row<S> lane_dot(int d, int from, const Row<S>* columns, const Row<S>* x) {
@@ -39,13 +37,13 @@ template <class S, int N>
 inline void triangularize_one(int d, S* T, S* X, Reflection<S>* h) {
   const int D = N ? N : d;
   Row<S> columns[kLanes<S>], heads[kLanes<S>], x[kLanes<S>];
-  load_columns(D, columns, X);
-  load_columns(D, heads, T);
+  load_columns<S, N>(D, columns, X);
+  load_columns<S, N>(D, heads, T);
   SVAE_UNROLL for (int j = 0; j < D; j++) {
     const auto r = turn<S, N>(d, j, 0, heads[j], columns, x);
     h[j] = {r.head[0], r.quotient[0], r.inverse[0]};
   }
-  store_columns(D, T, heads);
+  store_columns<S, N>(D, T, heads);
 }
 
 // The lower root of columns, which stay in lanes.
@@ -64,38 +62,9 @@ template <class S, int N>
 inline void lower_root_one(int d, S* M) {
   const int D = N ? N : d;
   Row<S> columns[kLanes<S>];
-  load_columns(D, columns, M);
+  load_columns<S, N>(D, columns, M);
   lower_columns<S, N>(d, columns);
-  store_columns(D, M, columns);
-}
-
-// The lower root of the transpose of M; also its columns, as the next step takes them.
-template <class S>
-inline void lower_flipped(int D, S* M, S* columns) {
-  Row<S> x[kLanes<S>];
-  load_flipped(D, x, M);
-  lower_columns<S, 0>(D, x);
-  store_columns(D, M, x);
-  store_flipped(D, columns, x);
-}
-
-// T, the lower root of columns columns' + X X', beside `lower_flipped`: neither waits for the other.
-template <class S, int N>
-inline void triangularize_beside_one(int d, S* T, S* X, S* M, S* columns) {
-  const int D = N ? N : d;
-  Row<S> rows[kLanes<S>], heads[kLanes<S>], others[kLanes<S>], x[kLanes<S>], y[kLanes<S>];
-  const Row<S> lanes = lane_numbers<S>();
-  load_columns(D, rows, X);
-  load_flipped(D, heads, columns);
-  load_flipped(D, others, M);
-  SVAE_UNROLL for (int j = 0; j < D; j++) {
-    turn<S, N>(d, j, 0, heads[j], rows, x);
-    turn<S, N>(d, j, j + 1, others[j], others, y);
-    others[j] = lanes < splat<S, kLanes<S>>(S(j)) ? Row<S>{} : others[j];
-  }
-  store_columns(D, T, heads);
-  store_columns(D, M, others);
-  store_flipped(D, columns, others);
+  store_columns<S, N>(D, M, columns);
 }
 
 // As Condition of many sequences, from Q' and X' to that of a B which is not lower yet. The rows of F
@@ -105,9 +74,9 @@ inline void condition_one(int d, const S* Q, S* L, S* scale, S* gain, S* B, S*, 
   const int D = N ? N : d;
   constexpr int W = kLanes<S>;
   Row<S> columns[W], heads[W], rest[W], K[W], x[W];
-  load_flipped(D, columns, X);
-  load_flipped(D, heads, Q);
-  load_columns(D, rest, F);
+  load_flipped<S, N>(D, columns, X);
+  load_flipped<S, N>(D, heads, Q);
+  load_columns<S, N>(D, rest, F);
   SVAE_UNROLL for (int j = 0; j < D; j++) {
     const auto r = turn<S, N>(d, j, 0, heads[j], columns, x);
     const Row<S> dots = lane_dot<S, N>(d, 0, rest, x), part = dots * r.quotient;
@@ -116,13 +85,13 @@ inline void condition_one(int d, const S* Q, S* L, S* scale, S* gain, S* B, S*, 
     SVAE_UNROLL for (int c = 0; c < D; c++) rest[c] -= s * x[c];
     scale[j] = r.inverse[0];
   }
-  store_columns(D, L, heads);
+  store_columns<S, N>(D, L, heads);
   SVAE_UNROLL for (int c = D - 1; c >= 0; c--) {
     K[c] *= scale[c];
     SVAE_UNROLL for (int m = 0; m < c; m++) K[m] -= K[c] * L[c * D + m];
   }
-  store_columns(D, gain, K);
-  store_flipped(D, B, rest);
+  store_columns<S, N>(D, gain, K);
+  store_flipped<S, N>(D, B, rest);
 }
 
 }  // namespace svae::SVAE_VARIANT

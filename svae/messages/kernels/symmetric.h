@@ -32,7 +32,7 @@ inline S trace_one(int D, const S* A, const S* B) {
   int i = 0;
   for (; i + kLanes<S> <= D * D; i += kLanes<S>) sum += load<S, kLanes<S>>(A + i) * load<S, kLanes<S>>(B + i);
   sum += load_some<S, kLanes<S>>(A + i, D * D - i) * load_some<S, kLanes<S>>(B + i, D * D - i);
-  return fold<S, kLanes<S>>(sum, [](auto a, auto b) { return a + b; });
+  return sum_of_lanes<S>(sum);
 }
 
 template <class S>
@@ -44,7 +44,7 @@ inline bool is_lower_one(int D, const S* M) {
     const Row<S> above = lanes > splat<S, kLanes<S>>(S(i)) ? row : Row<S>{};
     largest += above * above;
   }
-  return fold<S, kLanes<S>>(largest, [](auto a, auto b) { return a + b; }) == 0;
+  return sum_of_lanes<S>(largest) == 0;
 }
 
 // P += x y'
@@ -87,6 +87,15 @@ template <class V>
 inline void mirror(int D, V* A) {
   for (int i = 0; i < D; i++)
     for (int j = 0; j < i; j++) A[j * D + i] = A[i * D + j];
+}
+
+// Both triangles from the lower one; products of one sequence with its rows in lanes have both already.
+template <class V>
+inline void complete(int D, V* A) {
+  if constexpr (std::is_floating_point_v<V>) {
+    if (in_lanes<V>(D)) return;
+  }
+  mirror(D, A);
 }
 
 template <class V>

@@ -109,6 +109,54 @@ struct Solve {
   }
 };
 
+// L X = B, L lower, by rows: those above go into each two rows at once. Where B is lower, so is X.
+template <class S, int W>
+struct SolveLeft {
+  using V = Lanes<S, W>;
+  template <int N, int NR, int M>  // the first M entries of rows r .. r + NR - 1
+  static void rows(int d, int r, V* __restrict X, const V* B, const V* L) {
+    const int D = N ? N : d;
+    V x[NR][kRoom<N>];
+    SVAE_UNROLL for (int i = 0; i < NR; i++)
+      SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) x[i][c] = B[(r + i) * D + c];
+    for (int k = 0; k < r; k++)
+      SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++)
+        SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][c] -= L[(r + i) * D + k] * X[k * D + c];
+    SVAE_UNROLL for (int i = 0; i < NR; i++) {
+      SVAE_UNROLL for (int k = 0; k < i; k++)
+        SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) x[i][c] -= L[(r + i) * D + r + k] * x[k][c];
+      const V scale = reciprocal<S, W>(L[(r + i) * D + r + i]);
+      SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) X[(r + i) * D + c] = x[i][c] *= scale;
+    }
+  }
+  template <int N, bool Low>
+  static void any(int d, V* __restrict X, const V* B, const V* L) {
+    constexpr int H = Low && N >= 4 ? (N / 2 + kPanel - 1) / kPanel * kPanel : 0;
+    const int D = N ? N : d;
+    int r = 0;
+    for (; r < H; r += kPanel) {
+      rows<N, kPanel, H>(d, r, X, B, L);
+      for (int i = r; i < r + kPanel; i++)
+        SVAE_UNROLL for (int c = H; c < N; c++) X[i * N + c] = V{};
+    }
+    for (; r + kPanel <= D; r += kPanel) rows<N, kPanel, N>(d, r, X, B, L);
+    for (; r < D; r++) rows<N, 1, N>(d, r, X, B, L);
+  }
+  template <int N>
+  static __attribute__((noinline)) void run(int d, V* __restrict X, const V* B, const V* L) {
+    any<N, false>(d, X, B, L);
+  }
+};
+
+template <class S, int W>
+struct SolveLeftLower {
+  using V = Lanes<S, W>;
+  template <int N>
+  static __attribute__((noinline)) void run(int d, V* __restrict X, const V* B, const V* L) {
+    SolveLeft<S, W>::template any<N, true>(d, X, B, L);
+  }
+};
+
 template <class S, int W>
 struct SolveLower {
   using V = Lanes<S, W>;
