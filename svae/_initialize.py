@@ -18,13 +18,14 @@ SWEEPS = 25  # of mean field on the warm latents
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
-LEAST_NOISE = 0.1  # sd of standardised data; where D = P nothing is left to noise
+LEAST_NOISE = (0.03, 0.1)  # of the sd of the data: where nothing is left to noise, and elsewhere
 
 
 class PCA(NamedTuple):
     W: np.ndarray  # (P, D): y = W x + b with x of unit variance
     b: np.ndarray  # (P,)
     sd: np.ndarray  # (P,) of what is left over
+    spread: float  # root mean square sd of the columns that vary
 
 
 def pca(frames: np.ndarray, D: int) -> PCA:
@@ -37,7 +38,16 @@ def pca(frames: np.ndarray, D: int) -> PCA:
     W = np.zeros((frames.shape[1], D))
     W[:, :rank] = Vt[:rank].T * s[:rank] / np.sqrt(len(frames))
     left = np.where(seen, centred - centred @ Vt[:rank].T @ Vt[:rank], 0)
-    return PCA(W, b, np.sqrt((left**2).sum(0) / np.maximum(seen.sum(0), 1)))
+    return PCA(W, b, _sd(left, seen), _rms(_sd(centred, seen)) or 1.0)  # 1: nothing varies
+
+
+def _sd(away: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    return np.sqrt((away**2).sum(0) / np.maximum(seen.sum(0), 1))
+
+
+def _rms(sd: np.ndarray) -> float:
+    """The root of the mean square of those that are not zero."""
+    return float(np.sqrt(np.mean(sd[sd > 0] ** 2))) if np.any(sd > 0) else 0.0
 
 
 def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
@@ -58,7 +68,15 @@ def _noise(model: SVAE, found: PCA) -> np.ndarray:
     Its states differ in how x moves, and a vague x moves as all of them at once: mean field then begins with one state.
     """
     states = model.config.model in ("hmm", "slds") and model.config.variance == "learned"
-    return np.maximum(found.sd, LEAST_NOISE) if states else np.full(len(found.sd), START_SD)
+    return np.maximum(found.sd, _least_noise(found)) if states else np.full(len(found.sd), START_SD)
+
+
+def _least_noise(found: PCA) -> float:
+    """What is left of the entries on average, between two shares of how far they move.
+
+    Points of a body share one unit, and move by a fifth of it: a share of the unit would hide them.
+    """
+    return float(np.clip(_rms(found.sd), *(share * found.spread for share in LEAST_NOISE)))
 
 
 def at_latents(model: SVAE, latents: list[np.ndarray], *, seed: int) -> SVAE:

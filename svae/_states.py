@@ -14,6 +14,7 @@ STARTS = 4
 FEATURE_WINDOW = 9  # frames, where no duration is asked for
 WINDOW_SHARE = 0.45  # of the duration of a bout: long enough to span a phase, short enough to meet one action
 FEATURES = 12
+UNUSED = 0.1  # of the largest sd: a latent that varies less is empty, and at unit variance it would be noise
 FARTHEST = 3.0  # sd from the mean at which what lies beyond is seen: a glitch must not get a state of its own
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
@@ -40,13 +41,19 @@ def find_states(
 ) -> States:
     """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
     rng, ends = np.random.default_rng(seed), np.cumsum([len(x) for x in latents])[:-1]
-    bounded = np.split(_bounded(np.concatenate(latents)), ends)
+    bounded = np.split(_bounded(_used(np.concatenate(latents))), ends)
     frames = _frames([piece for x in bounded for piece in _pieces(x)], dynamic)
     features = action_features(bounded, _window(duration)) if dynamic else np.concatenate(bounded)
     found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(starts)]
     best = max(found, key=lambda states: states.log_likelihood)
     weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
     return best._replace(weights=np.split(weights, ends))
+
+
+def _used(x: np.ndarray) -> np.ndarray:
+    """The columns of latents (N, D) that hold something: of fewer channels than D, PCA leaves the rest empty."""
+    sd = x.std(0)
+    return x[:, sd >= UNUSED * sd.max()]
 
 
 def _window(duration: float | None) -> int:

@@ -44,6 +44,14 @@ def test_the_switch_cost_settles_where_bouts_last_as_long_as_asked():
     assert found[20.0].switch_cost < found[40.0].switch_cost
 
 
+def test_empty_latents_change_nothing():
+    rng = np.random.default_rng(0)
+    x = [np.cumsum(rng.normal(size=(60, 2)), 0) for _ in range(2)]
+    more = [np.c_[part, 1e-3 * rng.normal(size=(60, 3))] for part in x]
+    alone, beside = (find_states(part, 3, dynamic=True, duration=10.0, seed=0) for part in (x, more))
+    np.testing.assert_array_equal(np.concatenate(beside.weights), np.concatenate(alone.weights))
+
+
 def test_weights_are_trimmed_to_each_sequence_and_sum_to_one():
     rng = np.random.default_rng(0)
     x = [rng.normal(size=(n, 2)) for n in (30, 12, 1)]

@@ -5,20 +5,29 @@ import numpy as np
 from .recordings import Recordings
 from .views import cut
 
-BOUT = 4.0  # autocorrelation times
+BOUT = 4.0  # autocorrelation times of position
+SPEED_BOUT = 1.5  # autocorrelation times of speed
 COMPONENTS = 10
 STRETCHES, STRETCH = 10, 2000  # frames that are looked at: stretches of each recording, and frames of one
 LONGEST = 1000  # frames of lag that are tried
+STILL = 1e-3  # squared speed, of components of unit variance, that counts as none
 
 
 def bout_frames(data: Recordings) -> float:
-    """Frames that a bout may last: BOUT times the lag at which the leading components of the data forget themselves.
+    """Frames that a bout may last, from how long the leading components of the data remember themselves.
 
-    The lag is where their autocorrelation, averaged over the components at unit variance, falls below 1/e. On three
-    labelled recordings (motion capture at 10 and 30 Hz, birdsong at 250 Hz) bouts last 5 to 8 such lags.
+    The memory is the lag at which their autocorrelation, averaged over the components at unit variance, falls below
+    1/e. An action that repeats itself forgets within a period where it is, but not how fast it goes. So both are
+    asked, and the longer answer counts: BOUT memories of position or SPEED_BOUT of speed.
     """
     pieces = _components([np.asarray(piece, float).reshape(len(piece), -1) for piece in _stretches(data)])
-    return max(2.0, BOUT * _forgetting(pieces))
+    return max(2.0, BOUT * _forgetting(pieces), SPEED_BOUT * _forgetting(_speeds(pieces)))
+
+
+def _speeds(pieces: list[np.ndarray]) -> list[np.ndarray]:
+    """Log squared speed (T, 1) of each piece, over all components and five frames: one frame says little of it."""
+    squared = [np.sum(np.gradient(x, axis=0) ** 2, 1) for x in pieces if len(x) > 2]
+    return [np.log(np.convolve(v, (0.25, 0.5, 0.25), "valid") + STILL)[:, None] for v in squared]
 
 
 def _stretches(data: Recordings) -> list[np.ndarray]:
@@ -45,6 +54,8 @@ def _components(pieces: list[np.ndarray]) -> list[np.ndarray]:
 
 def _forgetting(pieces: list[np.ndarray]) -> int:
     """The first lag whose mean autocorrelation is below 1/e."""
+    if not pieces:
+        return 1
     mean = np.concatenate(pieces).mean(0)
     away = [x - mean for x in pieces]
     total = sum(np.sum(x**2) for x in away)

@@ -86,8 +86,7 @@ def _implicit_backward(f, tolerance, max_iterations, kept, cotangent):
     x, args = kept
     ct, restore = ravel_pytree(cotangent.value)
     pull = jax.vjp(f, x, args)[1]
-    A = lambda u, pull: u - ravel_pytree(pull(restore(u))[0])[0]  # noqa: E731
-    u = _solve(A, pull, ct, tolerance / 10, max_iterations)
+    u = _solve(lambda u: u - ravel_pytree(pull(restore(u))[0])[0], ct, tolerance / 10 * _size(ct), max_iterations)
     return jax.tree.map(jnp.zeros_like, x), pull(restore(u))[1]
 
 
@@ -99,21 +98,19 @@ class _Search(NamedTuple):
     directions: Float[Array, "m n"]
     images: Float[Array, "m n"]
     iterations: Int[Array, ""]
-    goal: Float[Array, ""]  # the largest entry of the residual that will do
 
 
-def _solve(A, given, b, tolerance, max_iterations):
-    """A(u, given) = b to `tolerance` of b's largest entry, A linear in u and near the identity.
+def _solve(A, b, tolerance, max_iterations):
+    """A u = b, A near the identity: each step minimises |b - A u| along the residual made conjugate to the last few.
 
-    Each step minimises |b - A u| along the residual made conjugate to the last few directions.
     Orthomin (Vinsome 1976): one product a step, and about the square root of the iterations of u = b + (I - A) u.
     """
 
     def more(s):
-        return (_size(s.residual) > s.goal) & (s.iterations < max_iterations)
+        return (_size(s.residual) > tolerance) & (s.iterations < max_iterations)
 
-    def step(s, given):
-        image = A(s.residual, given)
+    def step(s):
+        image = A(s.residual)
         overlap = _ratio(mv(s.images, image), jnp.sum(s.images**2, -1))
         p, Ap = s.residual - mv(mT(s.directions), overlap), image - mv(mT(s.images), overlap)
         length = _ratio(jnp.sum(s.residual * Ap), jnp.sum(Ap**2))
@@ -124,12 +121,10 @@ def _solve(A, given, b, tolerance, max_iterations):
             newest(s.directions, p),
             newest(s.images, Ap),
             s.iterations + 1,
-            s.goal,
         )
 
     none = jnp.zeros((DIRECTIONS, len(b)), b.dtype)
-    start = _Search(jnp.zeros_like(b), b, none, none, jnp.zeros((), jnp.int32), tolerance * _size(b))
-    return loop(more, step, start, given).u
+    return lax.while_loop(more, step, _Search(jnp.zeros_like(b), b, none, none, jnp.zeros((), jnp.int32))).u
 
 
 def _ratio(x, y):

@@ -24,6 +24,14 @@ def test_an_autoregression_forgets_at_its_own_lag(lag):
     assert bout_frames(recordings(autoregression(np.exp(-1 / lag)))) == pytest.approx(BOUT * lag, rel=0.2)
 
 
+def test_actions_that_repeat_themselves_last_longer_than_their_period():
+    rng, bouts = np.random.default_rng(0), 40
+    hertz = np.repeat(rng.permutation(bouts) % 2 * 0.08 + 0.04, 150)  # per frame: a period is 8 or 25 frames
+    phase = np.cumsum(2 * np.pi * hertz)
+    y = np.c_[np.cos(phase), np.sin(phase), np.cos(phase + 1)] + 0.02 * rng.normal(size=(150 * bouts, 3))
+    assert 2 * 25 < bout_frames(recordings(y)) <= 300  # half of the bouts follow one of their own kind
+
+
 def test_units_constant_columns_and_gaps_change_nothing():
     y = autoregression(0.9)
     odd = np.c_[y * [1.0, 1e6, 1e-6], np.full(len(y), 7.0)]
