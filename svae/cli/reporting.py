@@ -77,11 +77,11 @@ def view(run: Path, /, *, port: int = 0, no_browser: bool = False, json: Json = 
     from svae.runs import Run
     from svae.view import Viewer, show_in_browser
 
-    viewer = Viewer(Run(run), port)
-    _tell_address(viewer, run, json)
-    use_compilation_cache()
-    opened = None if no_browser else show_in_browser(viewer.url)
+    viewer, opened = Viewer(Run(run), port), None
+    use_compilation_cache()  # imports jax, which Ctrl-C would break: before people know of the page
     try:
+        _tell_address(viewer, run, json)
+        opened = None if no_browser else show_in_browser(viewer.url)
         viewer.serve()
     except KeyboardInterrupt:
         pass  # the only way out that people are told of
