@@ -11,8 +11,8 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
-bench: $(VENV)/.installed-test
-	$(BIN)/python benchmarks/messages.py
+bench: $(VENV)/.installed-peers
+	$(BIN)/python benchmarks/messages.py --tasks
 	$(BIN)/python benchmarks/steps.py --short
 
 lint: $(VENV)/.installed-test
@@ -20,7 +20,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) runs/demo
 
 # Some systems ship python3 without ensurepip: then the pip that is there fills the environment.
 $(BIN)/python:
@@ -34,4 +34,8 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-peers: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[peers]'
 	@touch $@ $(VENV)/.installed
