@@ -2,7 +2,7 @@
 
 The warm start solves for it on warm latents. The model is less sure of x than that, so before the first step its own
 bouts are brought near the target: too few switches, and states die at once. Then the networks move, and with them how
-long bouts last. The cost of a switch moves towards the target by a bounded number of nats, at each measurement too: a
+long bouts last. So every few steps the cost of a switch moves towards the target by a bounded number of nats: a
 factor on the sticky counts of the transition prior. They are arrays of the model, so they are part of a fit's state.
 """
 
@@ -19,10 +19,11 @@ from svae._sharding import agreed
 from svae.data import batch
 
 GAIN = 10.0  # nats of switch cost for an e-fold of duration
-MOST = 3.0  # nats at one measurement
+MOST = 3.0  # nats at once
 FRAMES = 1500  # that are looked at
 CLOSE = 0.15  # log(target / lasted) at which a warm start has settled
 ROUNDS = 12  # of which at most, before the first step
+EVERY = 5  # steps: within twenty, states can die or part by phase
 LEAST, LARGEST = 1e-3, 1e25  # sticky counts
 
 
@@ -41,9 +42,14 @@ def settled(models: SVAE, data: Prepared) -> SVAE:
     return models
 
 
+def due(config, done: int) -> bool:
+    """Whether the stickiness moves after so many steps, of which more follow."""
+    return follows(config) and done % EVERY == 0 and done < config.steps
+
+
 def adapted(models: SVAE, data: Prepared) -> SVAE:
     """All restarts (a leading axis), each with the stickiness that brings its bouts nearer to the target."""
-    return _moved(models, _log_ratio(models, data)) if follows(models.config) else models
+    return _moved(models, _log_ratio(models, data))
 
 
 def _log_ratio(models, data):

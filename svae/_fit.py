@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from svae import _optimizer
-from svae._duration import adapted, settled
+from svae._duration import adapted, due, settled
 from svae._elbo import Bound, value_and_grad
 from svae._held_out import HeldOut, held_out_bound
 from svae._model import SVAE
@@ -98,9 +98,9 @@ def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callab
     running = None
     while not finished(state):
         piece, taken = running or ready(i, replicated((state.models, state.optimizer), mesh), state.restart)
-        measures = _measures(config, i + 1)
-        # The next step runs while this one is told, unless a measurement may change what it begins with.
-        alone = measures or jax.process_count() > 1
+        measures, moves = _measures(config, i + 1), due(config, i + 1)
+        # The next step runs while this one is told, unless what it begins with may change.
+        alone = measures or moves or jax.process_count() > 1
         running = None if alone else ready(i + 1, (taken.model, taken.state), state.restart)
         taken = taken if mesh is None else local(taken)
         state = state._replace(models=taken.model, optimizer=taken.state, done=taken.done)
@@ -109,8 +109,9 @@ def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callab
         if measures:
             measured = _held_out(state.models, data, keys_of_step(key, i)[1], taken)
             state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
-            if i + 1 < config.steps:
-                state = state._replace(models=adapted(state.models, data))
+        if moves:
+            state = state._replace(models=adapted(state.models, data))
+        if measures or moves:
             model = pick(state.models, int(state.restart))
         seconds, told_at = time.monotonic() - told_at, time.monotonic()
         step = report(i, model, _of_restart(taken.bound, state), data, seconds, piece, "fit")

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array
 
 from svae import expfam
+from svae._actions import kmeans
 from svae._model import SVAE
-from svae._states import States, find_states, kmeans
+from svae._states import States, find_states
 from svae.expfam import Gaussian
 from svae.nets import START_SD, with_linear_map, with_noise, with_precision
 

@@ -9,17 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-SWEEPS = 40
+from svae import _conditionals
+from svae._actions import action_features, bounded, kmeans, window_frames
+
 STARTS = 4
-FEATURE_WINDOW = 9  # frames, where no duration is asked for
-WINDOW_SHARE = 0.45  # of the duration of a bout: long enough to span a phase, short enough to meet one action
-FEATURES = 12
+MORE = 2  # times as many states as asked for at a start; those that move most alike are merged
+MERGERS = 16  # rounds of them at most, about: one pair in each where few states are asked for
+FIRST, EACH, LAST = 8, 2, 20  # sweeps of EM with all of them, after each round, and in the end
 UNUSED = 0.1  # of the largest sd: a latent that varies less is empty, and at unit variance it would be noise
-FARTHEST = 3.0  # sd from the mean at which what lies beyond is seen: a glitch must not get a state of its own
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
+LOW_COST = 5.0  # nats at a start that may switch often, and where no duration is asked for
+HALVINGS = 6  # of the range of costs, for the first sweep
 LONGEST = 500  # frames of a piece
-FLOOR = 0.01  # variance, in latents of unit variance, that a state keeps for sure
 
 
 class States(NamedTuple):
@@ -29,25 +31,37 @@ class States(NamedTuple):
     switches: float  # expected number
 
 
+class _Swept(NamedTuple):
+    """As States, while EM runs."""
+
+    weights: np.ndarray  # (B, T, K)
+    log_likelihood: float
+    switch_cost: float
+    switches: float
+
+
 class _Frames(NamedTuple):
-    x: np.ndarray  # (B, T, D), padded
-    u: np.ndarray  # (B, T, U) regressors
+    pairs: np.ndarray  # (B, T, U + D) regressors and x, padded
     real: np.ndarray  # (B, T) frames
     counted: np.ndarray  # (B, T) frames whose regressors exist
+    D: int
 
 
 def find_states(
     latents: list[np.ndarray], K: int, *, dynamic: bool, duration: float | None, seed: int, starts: int = STARTS
 ) -> States:
-    """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing."""
+    """The likeliest of several starts; `dynamic` regresses each frame on the one before, else on nothing.
+
+    Every other start pays from its first sweep for a switch what the duration asks for. Where actions have phases the
+    rest part them by phase; where bouts differ much in length these lose the short ones.
+    """
     rng, ends = np.random.default_rng(seed), np.cumsum([len(x) for x in latents])[:-1]
-    bounded = np.split(_bounded(_used(np.concatenate(latents))), ends)
-    frames = _frames([piece for x in bounded for piece in _pieces(x)], dynamic)
-    features = action_features(bounded, _window(duration)) if dynamic else np.concatenate(bounded)
-    found = [_expectation_maximisation(frames, kmeans(features, K, rng), K, duration) for _ in range(starts)]
-    best = max(found, key=lambda states: states.log_likelihood)
-    weights = np.concatenate(best.weights)[frames.real.reshape(-1)]
-    return best._replace(weights=np.split(weights, ends))
+    seen = np.split(bounded(_used(np.concatenate(latents))), ends)
+    frames = _frames(seen, dynamic)
+    features = action_features(seen, window_frames(duration)) if dynamic else np.concatenate(seen)
+    found = [_from_start(frames, kmeans(features, MORE * K, rng), K, duration, i % 2 == 0) for i in range(starts)]
+    best = max(found, key=lambda swept: swept.log_likelihood)
+    return States(np.split(best.weights[frames.real], ends), *best[1:])
 
 
 def _used(x: np.ndarray) -> np.ndarray:
@@ -56,54 +70,74 @@ def _used(x: np.ndarray) -> np.ndarray:
     return x[:, sd >= UNUSED * sd.max()]
 
 
-def _window(duration: float | None) -> int:
-    """An odd number of frames."""
-    return FEATURE_WINDOW if duration is None else max(3, int(WINDOW_SHARE * duration) // 2 * 2 + 1)
-
-
 def _pieces(x: np.ndarray) -> list[np.ndarray]:
     """A sequence in pieces that run side by side: messages go from frame to frame in Python."""
     return [x[first : first + LONGEST] for first in range(0, len(x), LONGEST)]
 
 
-def _frames(latents, dynamic) -> _Frames:
-    T, D = max(map(len, latents)), latents[0].shape[1]
-    x, real = np.zeros((len(latents), T, D)), np.zeros((len(latents), T), bool)
-    for row, mask, sequence in zip(x, real, latents, strict=True):
-        row[: len(sequence)], mask[: len(sequence)] = sequence, True
+def _frames(latents: list[np.ndarray], dynamic: bool) -> _Frames:
+    pieces = [piece for x in latents for piece in _pieces(x)]
+    T, D = max(map(len, pieces)), pieces[0].shape[1]
+    x, real = np.zeros((len(pieces), T, D)), np.zeros((len(pieces), T), bool)
+    for row, mask, piece in zip(x, real, pieces, strict=True):
+        row[: len(piece)], mask[: len(piece)] = piece, True
     ones = np.ones((*x.shape[:2], 1))
     if not dynamic:
-        return _Frames(x, ones, real, real)
-    previous = np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], 1)
-    return _Frames(x, np.concatenate([previous, ones], -1), real, real & (np.arange(T) > 0)[None])
+        return _Frames(np.concatenate([ones, x], -1), real, real, D)
+    before = np.concatenate([np.zeros_like(x[:, :1]), x[:, :-1]], 1)
+    counted = real & (np.arange(T) > 0)[None]
+    return _Frames(np.concatenate([before, ones, x], -1), real, counted, D)
 
 
-def _expectation_maximisation(frames: _Frames, labels: np.ndarray, K: int, duration: float | None) -> States:
-    weights = np.zeros((*frames.real.shape, K))
-    weights[frames.real] = np.eye(K)[labels]
-    cost = 5.0
-    for _ in range(SWEEPS):
-        node = np.zeros_like(weights)
-        node[frames.counted] = _log_prob(frames.u[frames.counted], frames.x[frames.counted], weights[frames.counted])
-        weights, switches, log_likelihood = _forward_backward(node, frames.real, cost)
+def _from_start(frames: _Frames, labels: np.ndarray, K: int, duration: float | None, free: bool) -> _Swept:
+    """EM from labels of more than K states, which are merged until K are left; `free` begins with a low cost."""
+    many = np.zeros((*frames.real.shape, MORE * K))
+    many[frames.real] = np.eye(MORE * K)[labels]
+    cost = LOW_COST if free or duration is None else _first_cost(frames, many, duration)
+    found = _sweeps(frames, many, cost, duration, FIRST)
+    while found.weights.shape[-1] > K:
+        found = _sweeps(frames, _merged(frames, found.weights, K), found.switch_cost, duration, EACH)
+    return _sweeps(frames, found.weights, found.switch_cost, duration, LAST)
+
+
+def _merged(frames: _Frames, weights: np.ndarray, K: int) -> np.ndarray:
+    """Weights (B, T, fewer): some pairs of states, those that lose least likelihood by it, become one each."""
+    here, number = frames.counted, min(weights.shape[-1] - K, -(-K // MERGERS))
+    pairs = _conditionals.most_alike(frames.pairs[here], weights[here], frames.D, number)
+    i, j = np.array(pairs).T
+    return np.concatenate([np.delete(weights, [*i, *j], -1), weights[..., i] + weights[..., j]], -1)
+
+
+def _sweeps(frames: _Frames, weights: np.ndarray, cost: float, duration: float | None, number: int) -> _Swept:
+    """EM, and after each sweep the cost moves towards what the duration asks for."""
+    for _ in range(number):
+        weights, switches, log_likelihood = _forward_backward(_node(frames, weights), frames.real, cost)
         if duration is not None:
-            lasted = frames.real.sum() / (switches + len(frames.x))
-            cost = float(np.clip(cost + GAIN * np.log(duration / lasted), 0.0, MOST_COST))
-    return States(list(weights), log_likelihood, cost, switches)
+            away = np.log(duration / _lasted(frames, switches))
+            cost = float(np.clip(cost + GAIN * away, 0.0, MOST_COST))
+    return _Swept(weights, log_likelihood, cost, switches)
 
 
-def _log_prob(u: np.ndarray, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """log N(x; M_k u, S_k) (N, K) of conditionals fitted with the weights (N, K), shrunk to a random walk."""
-    D, U = x.shape[1], u.shape[1]
-    toward = np.eye(U, D) if U > 1 else np.zeros((1, D))
-    scores = np.empty(weights.shape)
-    for k, w in enumerate(weights.T):
-        uw = u.T * w
-        r = x - u @ np.linalg.solve(uw @ u + np.eye(U), uw @ x + toward)
-        S = (FLOOR * (D + 2) * np.eye(D) + (r.T * w) @ r) / (w.sum() + D + 2)
-        L = np.linalg.cholesky(S)
-        scores[:, k] = -(np.linalg.solve(L, r.T) ** 2).sum(0) / 2 - np.log(np.diag(L)).sum()
-    return scores
+def _node(frames: _Frames, weights: np.ndarray) -> np.ndarray:
+    """log p (B, T, K) of every frame under the states that were fitted with these weights."""
+    node, here = np.zeros_like(weights), frames.counted
+    node[here] = _conditionals.log_prob(frames.pairs[here], weights[here], frames.D)
+    return node
+
+
+def _lasted(frames: _Frames, switches: float) -> float:
+    """Mean frames of a bout."""
+    return frames.real.sum() / (switches + len(frames.real))
+
+
+def _first_cost(frames: _Frames, weights: np.ndarray, duration: float) -> float:
+    """The cost that the first sweep needs: while bouts are too short, states part by phase."""
+    node, low, high = _node(frames, weights), 0.0, MOST_COST
+    for _ in range(HALVINGS):
+        cost = (low + high) / 2
+        short = _lasted(frames, _forward_backward(node, frames.real, cost)[1]) < duration
+        low, high = (cost, high) if short else (low, cost)
+    return (low + high) / 2
 
 
 def _forward_backward(node: np.ndarray, real: np.ndarray, cost: float) -> tuple[np.ndarray, float, float]:
@@ -131,59 +165,3 @@ def _forward_backward(node: np.ndarray, real: np.ndarray, cost: float) -> tuple[
 def _mixed(p: np.ndarray, switch: float) -> np.ndarray:
     """p times the transition weights: 1 to stay, `switch` to go anywhere else."""
     return p + switch * (p.sum(-1, keepdims=True) - p)
-
-
-def action_features(latents: list[np.ndarray], window: int = FEATURE_WINDOW) -> np.ndarray:
-    """Position, log speed and turning of all sequences, averaged over a window: an action, whatever its phase.
-
-    Each of the three weighs the same, however many columns it has: of D dimensions there are D² / 2 turnings.
-    """
-    moved = [_motion(np.asarray(x, float), window) for x in latents]
-    centred = np.concatenate([_weighed(np.concatenate(kind)) for kind in zip(*moved, strict=True)], 1)
-    if centred.shape[1] <= FEATURES:
-        return centred
-    _, _, Vt = np.linalg.svd(centred[:: max(1, len(centred) // 5000)], full_matrices=False)
-    return centred @ Vt[:FEATURES].T
-
-
-def _weighed(columns: np.ndarray) -> np.ndarray:
-    """Columns (N, n) of about unit variance together."""
-    return _bounded(columns) / np.sqrt(max(1, columns.shape[1]))
-
-
-def _bounded(columns: np.ndarray) -> np.ndarray:
-    """Columns (N, n) at mean 0 and unit variance, then bounded."""
-    return np.clip((columns - columns.mean(0)) / (columns.std(0) + 1e-9), -FARTHEST, FARTHEST)
-
-
-def _motion(x: np.ndarray, window: int) -> tuple[np.ndarray, ...]:
-    v = np.gradient(x, axis=0) if len(x) > 1 else np.zeros_like(x)
-    i, j = np.triu_indices(x.shape[1], 1)
-    turning = x[:, i] * v[:, j] - x[:, j] * v[:, i]
-    return smooth(x, window), np.log(smooth(v**2, window) + 1e-3), smooth(turning, window)
-
-
-def smooth(x: np.ndarray, window: int = FEATURE_WINDOW) -> np.ndarray:
-    """Moving average of (T, N) over an odd number of frames, shorter at the ends."""
-    kernel = np.hanning(window + 2)[1:-1]
-    padded = np.pad(np.c_[np.ones(len(x)), x], ((window // 2, window // 2), (0, 0)))
-    sums = sum(w * padded[i : i + len(x)] for i, w in enumerate(kernel))
-    return sums[:, 1:] / sums[:, :1]
-
-
-def kmeans(x: np.ndarray, K: int, rng: np.random.Generator, *, sweeps: int = 30) -> np.ndarray:
-    """Labels (N,) by Lloyd's algorithm from a k-means++ start."""
-    centres = x[rng.integers(len(x))][None]
-    for _ in range(min(K, len(x)) - 1):
-        nearest = np.min(_distances(x, centres), 1)
-        total = nearest.sum()
-        chosen = rng.choice(len(x), p=nearest / total) if total > 0 else rng.integers(len(x))
-        centres = np.concatenate([centres, x[chosen][None]])
-    for _ in range(sweeps):
-        labels = np.argmin(_distances(x, centres), 1)
-        centres = np.stack([x[labels == k].mean(0) if np.any(labels == k) else c for k, c in enumerate(centres)])
-    return labels
-
-
-def _distances(x: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    return np.maximum((x**2).sum(1)[:, None] - 2 * x @ centres.T + (centres**2).sum(1)[None], 0)

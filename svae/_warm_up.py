@@ -21,7 +21,8 @@ from svae.pgm import PGMS
 
 MOST_FRAMES = 2**13  # in one batch of warm latents
 PCA_FRAMES = 4000
-STATE_FRAMES = 100_000  # enough to find states on
+STATE_FRAMES = 2**15  # enough to find states on
+STRETCH = 2**11  # frames, of which so many are taken, spread over longer data
 
 
 def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Iterator[Step]:
@@ -53,18 +54,20 @@ def _standard(config):
 
 
 def _latents(model: SVAE, data: Recordings) -> list[np.ndarray]:
-    """Posterior means of the first STATE_FRAMES training frames, recording by recording, read window by window."""
-    length = min(max(map(len, data.sequences)), MOST_FRAMES)
+    """Posterior means of the training frames, or of stretches spread over all of them, read window by window."""
+    everything = data.frames <= STATE_FRAMES
+    length = min(max(map(len, data.sequences)), MOST_FRAMES if everything else STRETCH)
     table = windows(data, length, max(1, model.config.overlap))
-    number = int(np.searchsorted(np.cumsum(table.core_last - table.core_first), STATE_FRAMES)) + 1
-    rows, size = np.arange(len(table.first))[:number], max(1, min(number, len(table.first), MOST_FRAMES // length))
-    found: dict[int, list] = {}
-    for first in range(0, len(rows), size):
+    number = len(table.first) if everything else min(len(table.first), STATE_FRAMES // length)
+    rows, size = np.linspace(0, len(table.first) - 1, number).astype(int), max(1, min(number, MOST_FRAMES // length))
+    breaks = rows - np.arange(number)  # the same for windows that follow each other
+    found: dict[tuple[int, int], list] = {}
+    for first in range(0, number, size):
         here = rows[first : first + size]
         piece = batch(data, table, np.resize(here, size))  # one shape, one program
         x = np.asarray(_guess(model, piece.y, piece.mask))
-        for row, path, counted in zip(here, x, piece.counted, strict=False):
-            found.setdefault(int(table.recording[row]), []).append(path[counted])
+        for row, stretch, path, counted in zip(here, breaks[first:], x, piece.counted, strict=False):
+            found.setdefault((int(table.recording[row]), int(stretch)), []).append(path[counted])
     return [np.concatenate(parts) for parts in found.values()]
 
 

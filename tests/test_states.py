@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from svae import data
-from svae._states import _forward_backward, action_features, find_states, kmeans, smooth
+from svae._actions import action_features, kmeans, smooth
+from svae._states import _forward_backward, find_states
 from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
 
 
