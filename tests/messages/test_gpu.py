@@ -241,3 +241,48 @@ def test_roots_of_shared_noise_need_not_be_triangular(x64):
     turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
     got, want = (gaussian_fused.smooth(c) for c in (chain._replace(Q_sqrt=chain.Q_sqrt @ turn), chain))
     assert_close(got, want, 1e-10)
+
+
+# --- both ways at once: a large batch with one transition ----------------------------------------------------------
+
+MANY = 353  # more than the fewest for which it is chosen (ffi.cc)
+
+
+def repeated(chains):
+    """A batch of MANY that takes these in turn."""
+    return jax.tree.map(lambda *x: jnp.stack([x[i % len(x)] for i in range(MANY)]), *chains)
+
+
+@pytest.mark.parametrize("T, D", [(3, 3), (33, 3), (64, 1), (5, 12)])  # one stretch of time, several, one of them short
+def test_a_large_batch_goes_both_ways(x64, T, D):
+    chains = [symmetric(on_device(chain_of(i, T, D))) for i in range(3)]
+    got = jax.vmap(gaussian_fused.smooth)(repeated(chains))
+    for i, chain in enumerate(chains):
+        want = gaussian_oracle.smooth(chain)
+        for n in (i, i + 3, i + 3 * (MANY // 3 - 1)):
+            assert_close(jax.tree.map(operator.itemgetter(n), got), want, 1e-11)
+
+
+def test_a_large_batch_with_a_shared_transition_and_turned_roots(x64):
+    chains = [on_device(chain_of(i, 34, 3)) for i in range(2)]
+    turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
+    shared = chains[0]
+    batch = repeated([c._replace(A=shared.A, b=shared.b, Q_sqrt=shared.Q_sqrt @ turn) for c in chains])
+    axes = GaussianChain(0, 0, None, None, None, 0, 0)
+    batch = GaussianChain(*(x[0] if axis is None else x for x, axis in zip(batch, axes, strict=True)))
+    got = jax.vmap(gaussian_fused.smooth, (axes,))(batch)
+    want = gaussian_oracle.smooth(chains[1]._replace(A=shared.A, b=shared.b, Q_sqrt=shared.Q_sqrt))
+    assert_close(jax.tree.map(operator.itemgetter(1), got), want, 1e-10)
+
+
+@pytest.mark.parametrize("name, target", [("random walk", 5e-5), ("constant velocity", 5e-4)])
+def test_float32_on_smooth_latents_of_a_large_batch(name, target):
+    chain = hard(name, 100)
+    mean, S = oracles.rts(chain)
+    one = on_device(chain._replace(A=chain.A[:1], b=chain.b[:1], Q_sqrt=chain.Q_sqrt[:1]), np.float32)
+    batch = repeated([one])
+    q = jax.vmap(gaussian_fused.smooth)(batch._replace(h=batch.h.at[1, 2, 1].set(np.nan)))
+    sd = np.sqrt(np.diagonal(S, axis1=-2, axis2=-1))
+    assert np.max(np.abs(q.mean[0] - mean) / sd) < target and np.max(np.abs(q.mean[-1] - mean) / sd) < target
+    assert np.all(np.isnan(q.mean[1])) and np.isnan(q.log_z[1, 2])
+    assert all(np.all(np.isfinite(x[np.arange(MANY) != 1])) for x in q)

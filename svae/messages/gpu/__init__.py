@@ -14,6 +14,7 @@ from svae.messages.gpu.compiler import FOLDER, check, compile_kernel, nvrtc
 LIBRARY = FOLDER / "libsvae_gpu.so"
 LARGEST = 16  # D; larger chains run in pure JAX
 MOST_STATES = 64  # K, likewise
+MOST_BOTH_WAYS = 12  # D, of chains that are smoothed both ways at once (ffi.cc)
 OLDEST = 80  # the first architecture with double precision on its tensor cores
 
 KERNELS = (  # in the order of kernels.h
@@ -32,6 +33,9 @@ KERNELS = (  # in the order of kernels.h
     "filter_same",
     "vjp_back_same",
     "vjp_same",
+    "potential_same",
+    "messages_same",
+    "join_same",
     "draw",
     "draw_vjp",
     "hmm_filter",
@@ -41,13 +45,14 @@ KERNELS = (  # in the order of kernels.h
     "hmm_smooth_logs",
     "hmm_smooth_vjp_logs",
 )
+BOTH_WAYS = "potential_same", "messages_same", "join_same"
 OPERATIONS = {  # FFI target -> the kernels that it launches
     "svae_gpu_gaussian_filter": ("element", "link", "filter"),
     "svae_gpu_gaussian_smooth": ("element", "link", "smooth"),
     "svae_gpu_gaussian_smooth_kept": ("element", "link", "smooth"),
     "svae_gpu_gaussian_smooth_vjp": KERNELS[4:10],
     "svae_gpu_gaussian_filter_same": ("element_same", "link", "filter_same"),  # one transition for all steps
-    "svae_gpu_gaussian_smooth_same": ("element_same", "link", "smooth_same"),
+    "svae_gpu_gaussian_smooth_same": ("element_same", "link", "smooth_same", *BOTH_WAYS),
     "svae_gpu_gaussian_smooth_kept_same": ("element_same", "link", "smooth_same"),
     "svae_gpu_gaussian_smooth_vjp_same": (*KERNELS[4:9], "vjp_back_same", "vjp_same"),
     "svae_gpu_gaussian_draw": ("draw",),
@@ -86,7 +91,8 @@ def _library():
     for name in OPERATIONS:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="CUDA")
     library.svae_gpu_register.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p]
-    library.svae_gpu_launcher(ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p))
+    beside = getattr(_driver(), "cuLaunchKernelEx", None) if int(_architecture()[3:]) >= 90 else None
+    library.svae_gpu_launcher(*(ctypes.cast(f, ctypes.c_void_p) for f in (_driver().cuLaunchKernel, beside)))
     return library
 
 
@@ -97,7 +103,7 @@ def _load(name: str, D: int, wide: bool) -> None:
     check(cuda.cuLibraryLoadData(ctypes.byref(module), code, None, None, 0, None, None, 0), "cuLibraryLoadData")
     check(cuda.cuLibraryGetKernel(ctypes.byref(kernel), module, f"svae_{name}".encode()), "cuLibraryGetKernel")
     number = KERNELS.index(name)
-    shared = library.svae_gpu_shared_bytes(number, D)
+    shared = library.svae_gpu_shared_bytes(number, D, int(wide))
     for device in range(len(jax.local_devices(backend="gpu"))):
         check(cuda.cuKernelSetAttribute(_MAX_SHARED, shared, kernel, device), "cuKernelSetAttribute")
         cuda.cuKernelSetAttribute(_CARVEOUT, 100, kernel, device)  # a wish: all of the cache as shared memory
@@ -107,7 +113,8 @@ def _load(name: str, D: int, wide: bool) -> None:
 @functools.cache
 def _ready(name: str, D: int, wide: bool) -> None:
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(lambda kernel: _load_once(kernel, D, wide), OPERATIONS[name]))
+        kernels = (kernel for kernel in OPERATIONS[name] if D <= MOST_BOTH_WAYS or kernel not in BOTH_WAYS)
+        list(pool.map(lambda kernel: _load_once(kernel, D, wide), kernels))
 
 
 _load_once = functools.cache(_load)

@@ -96,6 +96,10 @@ def _layout(name: str, D: int) -> tuple[str, int, int]:
         return "gaussian_link.cuh", 64, 1
     if name.startswith("vjp"):
         return "gaussian_vjp_link.cuh" if "link" in name else "gaussian_vjp_back.cuh", 32, 1
+    if name in ("potential_same", "messages_same"):
+        return "gaussian_messages.cuh", 32, 1
+    if name == "join_same":
+        return "gaussian_join.cuh", 32, 8 if D <= 10 else 1
     return "gaussian_chunks.cuh" if "element" in name else "gaussian_smooth.cuh", 128, 3 if D <= 10 else 1
 
 

@@ -3,7 +3,9 @@
 #include <vector>
 
 #include "gaussian_chunks.cuh"
+#include "gaussian_join.cuh"
 #include "gaussian_link.cuh"
+#include "gaussian_messages.cuh"
 #include "gaussian_smooth.cuh"
 #include "gaussian_vjp_back.cuh"
 #include "gaussian_vjp_link.cuh"
@@ -16,7 +18,7 @@ constexpr int kLargest = 16, kMostStates = 64;
 
 enum Kernel {
   kElement, kLink, kSmoothChain, kFilterChain, kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack,
-  kElementSame, kSmoothSame, kFilterSame, kVjpBackSame, kVjpSame,
+  kElementSame, kSmoothSame, kFilterSame, kVjpBackSame, kVjpSame, kPotentialSame, kMessagesSame, kJoinSame,
   kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp, kHmmSmoothLogs, kHmmSmoothVjpLogs
 };
 
@@ -31,12 +33,18 @@ struct Operation {
 };
 
 template <int D>
-inline Shape shape_for(Kernel kernel) {
+inline Shape shape_for(Kernel kernel, bool wide) {
   switch (kernel) {
     case kElement:
       return {kSmoothThreads, Team<D>::G * kElementStride<D, false>};
     case kElementSame:
       return {kSmoothThreads, Team<D>::G * kElementStride<D, true>};
+    case kPotentialSame:
+      return {kWarp, Team<D>::G * kElementStride<D, true>};
+    case kMessagesSame:
+      return {kWarp, wide ? MessageDesk<D, double>::shared : MessageDesk<D, float>::shared};
+    case kJoinSame:
+      return {kWarp, wide ? JoinDesk<D, double>::size : JoinDesk<D, float>::size};
     case kLink:
       return {kLinkThreads, LinkDesk<D>::shared};
     case kVjpSum:
@@ -94,6 +102,12 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
       return vjp_back_same<D, S>;
     case kVjpSame:
       return vjp_same<D, S>;
+    case kPotentialSame:
+      return potential_same<D, S>;
+    case kMessagesSame:
+      return messages_same<D, S>;
+    case kJoinSame:
+      return join_same<D, S>;
     case kDraw:
       return draw<D, S>;
     case kDrawVjp:
@@ -106,12 +120,14 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
 template <int D>
 inline long long scratch_for(Kernel kernel, long long T, long long chunks) {
   if (kernel == kDraw || kernel == kDrawVjp) return 0;
+  if (kernel == kJoinSame) return BothWays<D>::size(T);
   return kernel == kVjpBack || kernel == kVjpBackSame ? Pulled<D>::size(T, chunks) : Scratch<D>::size(T, chunks);
 }
 
 #define SVAE_SIZES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
 
 inline int team_of(int D) { return 32 / D < 8 ? 32 / D : 8; }  // chains in a warp, as `Team` has them
+inline int circle_of(int D) { return team_of((D + 3) / 2); }    // likewise `Circle`
 
 inline bool hidden(Kernel kernel) { return kernel >= kHmmFilter; }
 
@@ -128,12 +144,12 @@ inline long long hidden_scratch(Kernel kernel, int K, long long T, bool wide) {
   return numbers ? pairs + 2 + (wide ? numbers : (numbers + 1) / 2) : 0;
 }
 
-inline Shape shape_of(Kernel kernel, int D) {
+inline Shape shape_of(Kernel kernel, int D, bool wide) {
   if (hidden(kernel)) return hidden_shape(kernel, D);
   switch (D) {
 #define SVAE_CASE(N) \
   case N:            \
-    return shape_for<N>(kernel);
+    return shape_for<N>(kernel, wide);
     SVAE_SIZES(SVAE_CASE)
 #undef SVAE_CASE
   }

@@ -1,0 +1,120 @@
+// Both ways at once, for a large batch of chains with one transition for all steps: one warp sends the messages of
+// several chains forward in time, another those back (gaussian_messages.cuh). A message is a precision and a vector;
+// with both of a node, all that smoothing gives of it is found without its neighbours (gaussian_join.cuh), while the
+// messages go on.
+#pragma once
+#include "gaussian_forward.cuh"
+#include "triangle.cuh"
+
+namespace svae {
+
+// How the lanes of a chain share out the columns of [C r]: two to a lane, l and l + L, and one lane more for the
+// vector. With the columns on a circle, a lane makes the products of its own with those up to half the circle on, so
+// that each pair of columns is met once; the lane of the vector makes those with all columns.
+template <int D>
+struct Circle {
+  static constexpr int L = (D + 1) / 2, N = 2 * L, lanes = L + 1;           // an odd D leaves a column to spare
+  static constexpr int G = 32 / lanes < 8 ? 32 / lanes : 8, pairs = N + 1;  // chains of a warp; pairs of a lane
+  // Pair n of lane l: the lane's own column, and the other. The vector's lane has column n.
+  __device__ static constexpr int own(int n, int l) { return n >= L && n < N ? l + L : l; }
+  __device__ static constexpr int other(int n, int l) {
+    return l == L ? n % N : (own(n, l) + (n < L ? n : n < N ? n - L : L)) % N;
+  }
+  __device__ static constexpr bool inside(int n, int l) {  // whether the chain has such an entry
+    return n < pairs && other(n, l) < D && (l == L ? n < N : own(n, l) < D);
+  }
+  int group, l;
+  __device__ Circle() {
+    const int lane = threadIdx.x % kWarp;
+    group = lane / lanes < G ? lane / lanes : G - 1;
+    l = lane - group * lanes < lanes ? lane - group * lanes : L;  // lanes to spare do what the last does
+  }
+};
+
+// A message in memory: for each pair its lanes side by side. Twice an odd number in all, so that threads with a message
+// each find it in banks of their own.
+template <int D>
+struct Message {
+  using C = Circle<D>;
+  static constexpr int all = C::pairs * C::lanes, even = (all + 1) / 2 * 2, size = even % 4 == 2 ? even : even + 2;
+  double s[kTriangle<D>], v[D];
+  __device__ void add(const double* p) {
+#pragma unroll
+    for (int m = 0; m < all; m += 2) {
+      const double2 x = pair(p + m);
+      add(m / C::lanes, m % C::lanes, x.x);
+      add((m + 1) / C::lanes, (m + 1) % C::lanes, x.y);
+    }
+  }
+
+ private:
+  __device__ void add(int n, int l, double x) {
+    if (!C::inside(n, l)) return;
+    if (l < C::L)
+      s[at(C::own(n, l), C::other(n, l))] += x;
+    else
+      v[n] += x;
+  }
+};
+
+// What kernels leave for each other, for one sequence: the transition and the first state as potentials, compact; how
+// many messages there are forward and back; of each node the message forward with the node's own potential, and the one
+// back without it.
+template <int D>
+struct BothWays {
+  static constexpr int DD = D * D, used = 4 * DD + 3 * D + 3, potential = (used + 1) / 2 * 2;
+  double *VV, *VW, *WW, *minus_Vw, *Ww, *logdet, *first_WW, *first_Ww, *first_logdet, *there, *back;
+  int* sent;
+  __device__ BothWays(const Args& a, long long sequence) {
+    VV = a.scratch + sequence * a.scratch_size;
+    VW = VV + DD;
+    WW = VW + DD;
+    minus_Vw = WW + DD;
+    Ww = minus_Vw + D;
+    logdet = Ww + D;
+    first_WW = logdet + 1;
+    first_Ww = first_WW + DD;
+    first_logdet = first_Ww + D;
+    sent = reinterpret_cast<int*>(first_logdet + 1);
+    there = VV + potential;
+    back = there + (long long)a.T * Message<D>::size;
+  }
+  __device__ static long long size(long long T) { return potential + 2 * T * Message<D>::size; }
+};
+
+__device__ inline long long batch_of(const Args& a) { return (long long)a.axes[0] * a.axes[1] * a.axes[2]; }
+
+// The transition and the first state as potentials, a group of lanes for each sequence (lanes.cuh).
+template <int D, class S>
+__device__ inline void potential_same(const Args& a, double* shared) {
+  const Team<D> team;
+  const int j = team.j;
+  const long long sequence = sequence_of<D>(a, team.group);
+  const ForwardDesk<D, true> s(shared + team.group * Team<D>::stride(ForwardDesk<D, true>::size), team.group);
+  Arriving<D, S> coming;
+  coming.first(input<S>(a, kMean0, sequence), input<S>(a, kSqrt0, sequence), j);
+  coming.whitened(1, s, j, [] {});
+  coming.transition(input<S>(a, kA, sequence), input<S>(a, kB, sequence), input<S>(a, kQ, sequence), j);
+  coming.whitened(0, s, j, [] {});
+  prepare<D>(s.white(1), s.first(), j);
+  prepare<D>(s.white(0), s.pair(0), j);
+  __syncwarp();
+  const BothWays<D> to(a, sequence);
+  double x[D];
+  take<D>(x, s.pair(0).VV, j);
+  give<D>(to.VV, x, j);
+  take<D>(x, s.pair(0).VW, j);
+  give<D>(to.VW, x, j);
+  take<D>(x, s.pair(0).WW, j);
+  give<D>(to.WW, x, j);
+  take<D>(x, s.first().WW, j);
+  give<D>(to.first_WW, x, j);
+  to.minus_Vw[j] = s.pair(0).minus_Vw[j];
+  to.Ww[j] = s.pair(0).Ww[j];
+  to.first_Ww[j] = s.first().Ww[j];
+  to.logdet[0] = s.pair(0).logdet[0];
+  to.first_logdet[0] = s.first().logdet[0];
+  to.sent[0] = to.sent[1] = 0;
+}
+
+}  // namespace svae
