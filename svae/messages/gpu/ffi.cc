@@ -28,20 +28,6 @@ struct Device {
 using Launch = int (*)(void* kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
                        void** parameters, void** extra);
 static Launch launch_kernel = nullptr;
-
-// CUlaunchAttribute and CUlaunchConfig: a kernel may begin before the one in front of it has ended.
-struct Attribute {
-  int id, none;
-  int value[16];
-};
-struct Configuration {
-  unsigned grid[3], block[3], shared;
-  void* stream;
-  Attribute* attributes;
-  unsigned count;
-};
-using LaunchBeside = int (*)(const Configuration*, void* kernel, void** parameters, void** extra);
-static LaunchBeside launch_beside = nullptr;
 static std::mutex mutex;
 static std::map<std::tuple<int, int, int>, void*> kernels;
 
@@ -76,8 +62,7 @@ static bool both_ways(Kernel kernel, int64_t D, int64_t B) {
 static ffi::Error fail(const char* what) { return ffi::Error(ffi::ErrorCode::kInternal, what); }
 
 #ifdef SVAE_RUN_ON_CPU
-static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args,
-                        bool = false) {
+static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args) {
   struct Body {
     EmulatedKernel run;
     const Args* args;
@@ -101,8 +86,7 @@ static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks
   return ffi::Error::Success();
 }
 #else
-static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args,
-                        bool beside = false) {
+static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args) {
   void* handle;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -112,16 +96,8 @@ static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t
   }
   const Shape shape = shape_of(kernel, D, wide);
   void* parameters[] = {const_cast<Args*>(&args)};
-  const unsigned grid = unsigned(blocks), threads = unsigned(shape.threads), shared = shape.shared * sizeof(double);
-  if (beside && launch_beside) {
-    Attribute attribute{};
-    attribute.id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value[0] = 1;
-    const Configuration configuration{{grid, 1, 1}, {threads, 1, 1}, shared, device.stream, &attribute, 1};
-    const int code = launch_beside(&configuration, handle, parameters, nullptr);
-    return code ? fail("svae: a GPU kernel did not start") : ffi::Error::Success();
-  }
-  const int code = launch_kernel(handle, grid, 1, 1, threads, 1, 1, shared, device.stream, parameters, nullptr);
+  const int code = launch_kernel(handle, unsigned(blocks), 1, 1, unsigned(shape.threads), 1, 1,
+                                 unsigned(shape.shared * sizeof(double)), device.stream, parameters, nullptr);
   return code ? fail("svae: a GPU kernel did not start") : ffi::Error::Success();
 }
 #endif
@@ -138,14 +114,14 @@ static ffi::Error start_vjp(Device& device, Kernel last, int D, bool wide, int64
   return last == kVjpBackSame ? start(device, kVjpSame, D, wide, ends, args) : ffi::Error::Success();
 }
 
-// The transitions, then messages both ways, and beside them what is made of them.
+// The transitions, then messages both ways, then what is made of them.
 static ffi::Error start_both_ways(Device& device, int D, bool wide, int64_t batch, const Args& args) {
   const int64_t team = team_of(D), circle = circle_of(D), pairs = (args.T + 2 * kJoined - 1) / (2 * kJoined);
   auto error = start(device, kPotentialSame, D, wide, (batch + team - 1) / team, args);
   if (error.failure()) return error;
   error = start(device, kMessagesSame, D, wide, 2 * ((batch + circle - 1) / circle), args);
   if (error.failure()) return error;
-  return start(device, kJoinSame, D, wide, batch * pairs, args, true);
+  return start(device, kJoinSame, D, wide, batch * pairs, args);
 }
 
 static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
@@ -179,10 +155,15 @@ static ffi::Error dispatch(const Operation& operation, Device& device, ffi::Rema
   args.chunks = operation.chunked ? int(count_chunks(T, batch, vjp)) : 1;
   args.chunk = int((std::max<int64_t>(T - 1, 1) + args.chunks - 1) / args.chunks);
   args.chunks = std::max<int>(1, int((T - 1 + args.chunk - 1) / args.chunk));
-  const bool both = both_ways(operation.kernel, D, batch) && outs.size() == 6;
-  args.scratch_size = scratch_of(both ? kJoinSame : operation.kernel, int(D), T, args.chunks, wide);
-  args.scratch = device.scratch(size_t(args.scratch_size) * batch + 2);
-  if (!args.scratch) return ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
+  auto reserve = [&](Kernel kernel) {
+    args.scratch_size = scratch_of(kernel, int(D), T, args.chunks, wide);
+    args.scratch = device.scratch(size_t(args.scratch_size) * batch + 2);
+    return args.scratch != nullptr;
+  };
+  // Messages of all steps are kept for both ways: where there is no room for them, it is done one way at a time.
+  const bool both = both_ways(operation.kernel, D, batch) && outs.size() == 6 && reserve(kJoinSame);
+  if (!both && !reserve(operation.kernel))
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
   if (both) return start_both_ways(device, int(D), wide, batch, args);
   if (vjp) return start_vjp(device, operation.kernel, int(D), wide, batch, args);
   const int64_t team = operation.chunked ? team_of(int(D)) : 1, blocks = (batch * args.chunks + team - 1) / team;
@@ -210,10 +191,7 @@ static ffi::Error dispatch(const Operation& operation, Device& device, ffi::Rema
 #define SVAE_PARAMETERS void *stream, ffi::ScratchAllocator allocator,
 #define SVAE_DEVICE svae::Device device{stream, allocator};
 
-extern "C" void svae_gpu_launcher(void* launch, void* beside) {
-  svae::launch_kernel = reinterpret_cast<svae::Launch>(launch);
-  svae::launch_beside = reinterpret_cast<svae::LaunchBeside>(beside);
-}
+extern "C" void svae_gpu_launcher(void* launch) { svae::launch_kernel = reinterpret_cast<svae::Launch>(launch); }
 extern "C" void svae_gpu_register(int kernel, int D, int wide, void* handle) {
   std::lock_guard<std::mutex> lock(svae::mutex);
   svae::kernels[{kernel, D, wide}] = handle;

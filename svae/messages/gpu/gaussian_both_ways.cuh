@@ -1,7 +1,6 @@
 // Both ways at once, for a large batch of chains with one transition for all steps: one warp sends the messages of
 // several chains forward in time, another those back (gaussian_messages.cuh). A message is a precision and a vector;
-// with both of a node, all that smoothing gives of it is found without its neighbours (gaussian_join.cuh), while the
-// messages go on.
+// with both of a node, all that smoothing gives of it is found without its neighbours (gaussian_join.cuh).
 #pragma once
 #include "gaussian_forward.cuh"
 #include "triangle.cuh"
@@ -57,14 +56,13 @@ struct Message {
   }
 };
 
-// What kernels leave for each other, for one sequence: the transition and the first state as potentials, compact; how
-// many messages there are forward and back; of each node the message forward with the node's own potential, and the one
+// What kernels leave for each other, for one sequence: the transition and the first state as potentials, compact;
+// of each node the message forward with the node's own potential, and the one
 // back without it.
 template <int D>
 struct BothWays {
-  static constexpr int DD = D * D, used = 4 * DD + 3 * D + 3, potential = (used + 1) / 2 * 2;
+  static constexpr int DD = D * D, used = 4 * DD + 3 * D + 2, potential = (used + 1) / 2 * 2;
   double *VV, *VW, *WW, *minus_Vw, *Ww, *logdet, *first_WW, *first_Ww, *first_logdet, *there, *back;
-  int* sent;
   __device__ BothWays(const Args& a, long long sequence) {
     VV = a.scratch + sequence * a.scratch_size;
     VW = VV + DD;
@@ -75,7 +73,6 @@ struct BothWays {
     first_WW = logdet + 1;
     first_Ww = first_WW + DD;
     first_logdet = first_Ww + D;
-    sent = reinterpret_cast<int*>(first_logdet + 1);
     there = VV + potential;
     back = there + (long long)a.T * Message<D>::size;
   }
@@ -114,7 +111,6 @@ __device__ inline void potential_same(const Args& a, double* shared) {
   to.first_Ww[j] = s.first().Ww[j];
   to.logdet[0] = s.pair(0).logdet[0];
   to.first_logdet[0] = s.first().logdet[0];
-  to.sent[0] = to.sent[1] = 0;
 }
 
 }  // namespace svae

@@ -205,24 +205,17 @@ struct Joiner {
   }
 };
 
-// Two stretches of a sequence, as far from the middle: their messages come at about the same time, the middle's first.
+// Two stretches of a sequence, one after the other.
 template <int D, class S>
 __device__ inline void join_same(const Args& a, double* shared) {
-  const int stretches = (a.T + kJoined - 1) / kJoined, rank = int(blockIdx.x / batch_of(a));
+  const int stretches = (a.T + kJoined - 1) / kJoined, begin = 2 * int(blockIdx.x / batch_of(a));
   const long long sequence = blockIdx.x % batch_of(a);
   const BothWays<D> given(a, sequence);
   const JoinDesk<D, S> desk(shared);
   desk.bring_transition(a, given, sequence, threadIdx.x);
 #pragma unroll 1
-  for (int side = 0; side < 2; side++) {
-    const int stretch = side ? stretches / 2 + rank : stretches / 2 - 1 - rank;
-    if (stretch < 0 || stretch >= stretches) continue;
-    const Nodes nodes(a.T, stretch);
-    wait_until(given.sent, nodes.begin + nodes.last);  // those who send wait for nobody
-    wait_until(given.sent + 1, a.T - nodes.begin - nodes.first);
-    Joiner<D, S>{a, sequence, desk, given, nodes}.run();
-  }
-  if (stretches / 2 + rank + 1 >= stretches) wait_for_previous();  // this kernel ends last
+  for (int stretch = begin; stretch < begin + 2 && stretch < stretches; stretch++)
+    Joiner<D, S>{a, sequence, desk, given, Nodes(a.T, stretch)}.run();
 }
 
 }  // namespace svae

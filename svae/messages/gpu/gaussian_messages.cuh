@@ -139,11 +139,8 @@ struct Sender {
   }
 };
 
-constexpr int kToldAfter = 64;  // messages
-
 template <int D, class S>
 __device__ inline void messages_same(const Args& a, double* shared) {
-  let_next_begin();
   const Circle<D> circle;
   const bool forward = blockIdx.x % 2 == 0;
   const long long batch = batch_of(a), own = (long long)(blockIdx.x / 2) * Circle<D>::G + circle.group,
@@ -157,7 +154,6 @@ __device__ inline void messages_same(const Args& a, double* shared) {
     J += n < a.T ? step * D * D : 0;
     h += n < a.T ? step * D : 0;
   };
-  int* sent = scratch.sent + (forward ? 0 : 1);
   sender.begin(scratch);
   sender.fetch(J, h);
   sender.receive();
@@ -169,10 +165,8 @@ __device__ inline void messages_same(const Args& a, double* shared) {
     sender.remove(out, J, h);
     out += step * Message<D>::size;
     sender.arrive();
-    if (n % kToldAfter == 0) tell(sent, n, circle.l == 0);
   }
   sender.keep(out);
-  tell(sent, a.T, circle.l == 0);
 }
 
 }  // namespace svae
