@@ -165,6 +165,14 @@ def test_a_large_dimension_runs_in_pure_jax():
     assert calls(64) and not calls(65)
 
 
+@pytest.mark.parametrize("node", [(5, 7), (4, 3), (5, 1), (3, 5), (1, 5, 3)])
+def test_an_operand_of_another_size_is_refused(node):
+    operands = [jnp.zeros(shape) for shape in ((3,), (3, 3), node, (5,))]
+    shapes = (5, 3), (3, 3), (5,), (5,)
+    with pytest.raises(Exception, match="operand 2 of a kernel has another type or shape"):
+        jax.block_until_ready(kernels.call("svae_hmm_smooth", shapes, *operands, T=5, D=3))
+
+
 # --- the hidden Markov chain --------------------------------------------------------------------------------------
 
 
@@ -292,5 +300,5 @@ def test_without_a_library_pure_jax_serves(tmp_path, library):
         (tmp_path / "svae" / "messages" / "kernels" / kernels.LIBRARY.name).write_bytes(library)
     code = "from svae import messages as m; print(m.gaussian.__name__, m.hmm.__name__, m.cpu_kernels())"
     said = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, text=True)
-    assert said.startswith("svae.messages.gaussian_sequential svae.messages.hmm_sequential pure JAX: ")
+    assert said.startswith("svae.messages.gaussian_lanes svae.messages.hmm_sequential pure JAX: ")
     assert said.count("\n") == 1

@@ -53,10 +53,50 @@ static const Build& build() {
 static Kernels<float> precision(const Entry& entry, float) { return entry.f32; }
 static Kernels<double> precision(const Entry& entry, double) { return entry.f64; }
 
+// The axes of one sequence in each operand and output, a letter for each (`as_long`); axes before them are a batch.
 struct Signature {
   Operation operation;
-  std::vector<int> in, out;  // axes of one sequence; those before them are a batch
+  std::vector<std::string> in, out;
 };
+
+// Whether an axis is as long as its letter says: T steps, S = T - 1 of them, s as many or one for all steps, D
+// dimensions or states; of a mixture U = T regressors, a row of B = D D + D U + U U, a packed triangle P of D + U.
+static bool as_long(char axis, int64_t n, int64_t T, int64_t D) {
+  switch (axis) {
+    case 'T':
+    case 'U':
+      return n == T;
+    case 'S':
+      return n == T - 1;
+    case 's':
+      return n == T - 1 || n == 1;
+    case 'D':
+      return n == D;
+    case 'B':
+      return n == D * D + D * T + T * T;
+    case 'P':
+      return n == (D + T) * (D + T + 1) / 2;
+  }
+  return false;
+}
+
+// Whether an array has its type, the batch axes of the first output (or 1, where they may be shared) and its own axes:
+// the kernels read and write what these say, wherever that lies.
+static bool fits(const ffi::AnyBuffer& x, ffi::DataType type, const std::string& own, ffi::Span<const int64_t> batch,
+                 int64_t axes, bool may_share, int64_t T, int64_t D) {
+  const auto dims = x.dimensions();
+  if (x.element_type() != type || dims.size() != axes + own.size()) return false;
+  for (int64_t i = 0; i < axes; i++)
+    if (dims[i] != batch[i] && !(may_share && dims[i] == 1)) return false;
+  for (size_t i = 0; i < own.size(); i++)
+    if (!as_long(own[i], dims[axes + i], T, D)) return false;
+  return true;
+}
+
+static ffi::Error refused(const std::string& what, size_t i) {
+  return ffi::Error(ffi::ErrorCode::kInvalidArgument, "svae: " + what + " " + std::to_string(i) +
+                    " of a kernel has another type or shape than T, D and the batch say");
+}
 
 static bool one_entry(ffi::Span<const int64_t> dims, int rank) { return rank && dims[dims.size() - rank] == 1; }
 
@@ -97,7 +137,8 @@ static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::Re
                       ffi::RemainingRets& rets, int64_t T, int64_t D) {
   auto out0 = rets.get<ffi::AnyBuffer>(0).value();
   const auto batch_dims = out0->dimensions();
-  const int64_t axes = batch_dims.size() - signature.out[0];
+  const int64_t axes = int64_t(batch_dims.size()) - int64_t(signature.out[0].size());
+  const auto type = args.get<ffi::AnyBuffer>(0).value().element_type();
   int64_t batch = 1;
   for (int64_t i = 0; i < axes; i++) batch *= batch_dims[i];
   if (batch == 0) return ffi::Error::Success();
@@ -106,14 +147,17 @@ static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::Re
   std::vector<Output<S>> out(rets.size());
   for (size_t i = 0; i < args.size(); i++) {
     auto x = args.get<ffi::AnyBuffer>(i).value();
+    if (axes < 0 || !fits(x, type, signature.in[i], batch_dims, axes, true, T, D)) return refused("operand", i);
+    const int rank = int(signature.in[i].size());
     bool shared;
-    kept[i] = offsets(x.dimensions(), signature.in[i], batch_dims, axes, batch, &shared);
-    in[i] = {static_cast<const S*>(x.untyped_data()), kept[i].data(), shared, one_entry(x.dimensions(), signature.in[i])};
+    kept[i] = offsets(x.dimensions(), rank, batch_dims, axes, batch, &shared);
+    in[i] = {static_cast<const S*>(x.untyped_data()), kept[i].data(), shared, one_entry(x.dimensions(), rank)};
   }
   for (size_t i = 0; i < rets.size(); i++) {
     auto x = rets.get<ffi::AnyBuffer>(i).value();
+    if (!fits(*x, type, signature.out[i], batch_dims, axes, false, T, D)) return refused("output", i);
     out[i] = {static_cast<S*>(x->untyped_data()), static_cast<int64_t>(x->element_count()) / batch,
-              one_entry(x->dimensions(), signature.out[i])};
+              one_entry(x->dimensions(), int(signature.out[i].size()))};
     advise(x->untyped_data(), x->size_bytes());
   }
   const Call<S> call{T, D, batch, in.data(), out.data()};
@@ -140,10 +184,11 @@ static ffi::Error dispatch(const Signature& signature, ffi::ThreadPool& pool, ff
   return ffi::Error(ffi::ErrorCode::kInvalidArgument, "svae: a chain is float32 or float64");
 }
 
-static const std::vector<int> kChain = {1, 2, 3, 2, 3, 3, 2};
+using Shapes = std::vector<std::string>;
+static const Shapes kChain = {"D", "DD", "sDD", "sD", "sDD", "TDD", "TD"};
+static const Shapes kHidden = {"D", "DD", "TD"};
 
-static std::vector<int> chain_and(std::initializer_list<int> more) {
-  std::vector<int> all = kChain;
+static Shapes joined(Shapes all, std::initializer_list<std::string> more) {
   all.insert(all.end(), more);
   return all;
 }
@@ -162,21 +207,24 @@ static std::vector<int> chain_and(std::initializer_list<int> more) {
                                     .RemainingArgs().RemainingRets());                                           \
   }
 
-SVAE_HANDLER(svae_gaussian_filter, svae::kFilter, svae::kChain, {2, 3, 1})
-SVAE_HANDLER(svae_gaussian_smooth, svae::kSmooth, svae::kChain, {2, 3, 3, 3, 1, 1, 2})
-SVAE_HANDLER(svae_gaussian_filter_vjp, svae::kFilterVjp, svae::chain_and({2, 3, 1}), svae::kChain)
-SVAE_HANDLER(svae_gaussian_smooth_vjp, svae::kSmoothVjp, svae::chain_and({3, 3, 3, 2, 2, 3, 3, 3, 1, 1}), svae::kChain)
-SVAE_HANDLER(svae_gaussian_sample, svae::kSample, {2, 2, 3, 3, 2}, {2})
-SVAE_HANDLER(svae_gaussian_sample_vjp, svae::kSampleVjp, {3, 2, 2, 2}, {2, 3, 3})
-SVAE_HANDLER(svae_hmm_filter, svae::kHmmFilter, {1, 2, 2, 1}, {2, 1})
-SVAE_HANDLER(svae_hmm_smooth, svae::kHmmSmooth, {1, 2, 2, 1}, {2, 2, 1, 1})
-SVAE_HANDLER(svae_hmm_filter_vjp, svae::kHmmFilterVjp, {1, 2, 2, 1, 2, 1}, {1, 2, 2})
-SVAE_HANDLER(svae_hmm_smooth_vjp, svae::kHmmSmoothVjp, {1, 2, 2, 1, 2, 2, 2, 2, 1, 1}, {1, 2, 2})
-SVAE_HANDLER(svae_hmm_backtrack, svae::kHmmBacktrack, {1, 2, 2, 1}, {1})
-SVAE_HANDLER(svae_hmm_viterbi, svae::kHmmViterbi, {1, 2, 2, 1}, {1})
-SVAE_HANDLER(svae_mixture_blend, svae::kBlend, {1}, {2, 2, 2, 0})
-SVAE_HANDLER(svae_mixture_blend_vjp, svae::kBlendVjp, {2, 2, 2, 2, 2, 0}, {1})
-SVAE_HANDLER(svae_mixture_moments, svae::kMoments, {2, 1, 1, 2, 2, 2}, {1})
-SVAE_HANDLER(svae_mixture_moments_vjp, svae::kMomentsVjp, {2, 1, 1, 2, 2, 2, 1}, {1, 1, 2, 2, 2})
+SVAE_HANDLER(svae_gaussian_filter, svae::kFilter, svae::kChain, {"TD", "TDD", "T"})
+SVAE_HANDLER(svae_gaussian_smooth, svae::kSmooth, svae::kChain, {"TD", "TDD", "SDD", "SDD", "T", "T", "TD"})
+SVAE_HANDLER(svae_gaussian_filter_vjp, svae::kFilterVjp, svae::joined(svae::kChain, {"TD", "TDD", "T"}), svae::kChain)
+SVAE_HANDLER(svae_gaussian_smooth_vjp, svae::kSmoothVjp,
+             svae::joined(svae::kChain, {"TDD", "SDD", "SDD", "TD", "TD", "TDD", "SDD", "SDD", "T", "T"}), svae::kChain)
+SVAE_HANDLER(svae_gaussian_sample, svae::kSample, {"TD", "DD", "SDD", "SDD", "TD"}, {"TD"})
+SVAE_HANDLER(svae_gaussian_sample_vjp, svae::kSampleVjp, {"SDD", "TD", "TD", "TD"}, {"DD", "SDD", "SDD"})
+SVAE_HANDLER(svae_hmm_filter, svae::kHmmFilter, svae::joined(svae::kHidden, {"T"}), {"TD", "T"})
+SVAE_HANDLER(svae_hmm_smooth, svae::kHmmSmooth, svae::joined(svae::kHidden, {"T"}), {"TD", "DD", "T", "T"})
+SVAE_HANDLER(svae_hmm_filter_vjp, svae::kHmmFilterVjp, svae::joined(svae::kHidden, {"T", "TD", "T"}), svae::kHidden)
+SVAE_HANDLER(svae_hmm_smooth_vjp, svae::kHmmSmoothVjp,
+             svae::joined(svae::kHidden, {"T", "TD", "DD", "TD", "DD", "T", "T"}), svae::kHidden)
+SVAE_HANDLER(svae_hmm_backtrack, svae::kHmmBacktrack, svae::joined(svae::kHidden, {"T"}), {"T"})
+SVAE_HANDLER(svae_hmm_viterbi, svae::kHmmViterbi, svae::joined(svae::kHidden, {"T"}), {"T"})
+SVAE_HANDLER(svae_mixture_blend, svae::kBlend, {"B"}, {"DU", "DD", "UU", ""})
+SVAE_HANDLER(svae_mixture_blend_vjp, svae::kBlendVjp, {"DU", "DD", "DU", "DD", "UU", ""}, {"B"})
+SVAE_HANDLER(svae_mixture_moments, svae::kMoments, {"DU", "D", "D", "DD", "DD", "DD"}, {"P"})
+SVAE_HANDLER(svae_mixture_moments_vjp, svae::kMomentsVjp, {"DU", "D", "D", "DD", "DD", "DD", "P"},
+             {"D", "D", "DD", "DD", "DD"})
 
 extern "C" const char* svae_instruction_set() { return svae::build().name; }

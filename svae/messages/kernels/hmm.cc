@@ -11,11 +11,11 @@ constexpr int kSingle = SVAE_BYTES / 4, kDouble = SVAE_BYTES / 8;
 #define SVAE_STATES(f) \
   Entry { {1, nullptr, f<float, kSingle>}, { 1, nullptr, f<double, kDouble> } }
 // Sequences in lanes too.
-#define SVAE_BOTH(f)                                                                                      \
-  Entry {                                                                                                 \
-    {kSingle, f##_lanes<float, kSingle>, f<float, kSingle>, 8, HmmLanes<float, kSingle>::serves}, {       \
-      kDouble, f##_lanes<double, kDouble>, f<double, kDouble>, 8, HmmLanes<double, kDouble>::serves       \
-    }                                                                                                     \
+#define SVAE_BOTH(f, Form)                                                                        \
+  Entry {                                                                                         \
+    {kSingle, f##_lanes<float, kSingle>, f<float, kSingle>, 8, Form<float, kSingle>::serves}, {   \
+      kDouble, f##_lanes<double, kDouble>, f<double, kDouble>, 8, Form<double, kDouble>::serves   \
+    }                                                                                             \
   }
 
 Entry hmm(Operation operation) {
@@ -23,11 +23,11 @@ Entry hmm(Operation operation) {
     case kHmmFilter:
       return SVAE_STATES(hmm_filter);
     case kHmmSmooth:
-      return SVAE_BOTH(hmm_smooth);
+      return SVAE_BOTH(hmm_smooth, HmmLanes);
     case kHmmFilterVjp:
       return SVAE_STATES(hmm_filter_vjp);
     case kHmmSmoothVjp:
-      return SVAE_BOTH(hmm_smooth_vjp);
+      return SVAE_BOTH(hmm_smooth_vjp, HmmLanesVjp);
     case kHmmBacktrack:
       return SVAE_STATES(hmm_backtrack);
     default:

@@ -2,91 +2,13 @@
 //
 // A lane in which any product is too small to trust says so, and its sequence is done again alone.
 #pragma once
+#include "hmm_tiles.h"
 #include "hmm_total.h"
+#include "pair_sums.h"
 
 namespace svae::SVAE_VARIANT {
 
-// out_j = sum_i x_i table[i * P + j], M entries at a time in registers
-template <int M, class V, class S>
-inline void combine_lanes(int K, int P, V* out, const V* x, const S* table) {
-  V sum[M] = {};
-  for (int i = 0; i < K; i++) {
-    const V a = x[i];
-#pragma GCC unroll 16
-    for (int m = 0; m < M; m++) sum[m] += a * table[i * P + m];
-  }
-#pragma GCC unroll 16
-  for (int m = 0; m < M; m++) out[m] = sum[m];
-}
-
-template <class V, class S>
-inline void combine_lanes(int K, int P, V* out, const V* x, const S* table) {
-  int j = 0;
-  for (; j + 10 <= K; j += 10) combine_lanes<10>(K, P, out + j, x, table + j);
-  for (; j + 4 <= K; j += 4) combine_lanes<4>(K, P, out + j, x, table + j);
-  for (; j < K; j++) combine_lanes<1>(K, P, out + j, x, table + j);
-}
-
-// A K x K sum over time of outer products in every lane: blocks of steps in single precision, their sum in double.
-template <class S, int W>
-class PairSums {
-  using V = Lanes<S, W>;
-
- public:
-  static constexpr int kBlock = 64;
-
- private:
-  const int K;
-  const V *left_[kBlock], *right_[kBlock];
-  int steps_ = 0;
-  double* sum_;
-
-  template <int R, int C>
-  void tile(int i, int j) {
-    V sum[R][C] = {};
-    for (int b = 0; b < steps_; b++) {
-      const V *x = left_[b] + i, *y = right_[b] + j;
-#pragma GCC unroll 8
-      for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-        for (int c = 0; c < C; c++) sum[r][c] += x[r] * y[c];
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
-      for (int c = 0; c < C; c++) Total<S, W>::widen(sum_ + ((i + r) * K + j + c) * W, sum[r][c]);
-  }
-  template <int R>
-  void rows(int i) {
-    int j = 0;
-    for (; j + kColumns <= K; j += kColumns) tile<R, kColumns>(i, j);
-    for (; j < K; j++) tile<R, 1>(i, j);
-  }
-#if defined(__AVX512F__)
-  static constexpr int kRows = 5, kColumns = 5;
-#else
-  static constexpr int kRows = 3, kColumns = 3;
-#endif
-
- public:
-  static int64_t size(int64_t K) { return K * K * sizeof(double) / sizeof(S); }
-  PairSums(Arena<V>& a, int K) : K(K), sum_(reinterpret_cast<double*>(a.take(size(K)))) {
-    for (int64_t i = 0; i < K * K * W; i++) sum_[i] = 0;
-  }
-  // Both stay where they are until the block is full.
-  void add(const V* left, const V* right) {
-    left_[steps_] = left;
-    right_[steps_] = right;
-    if (++steps_ == kBlock) flush();
-  }
-  void flush() {
-    int i = 0;
-    for (; i + kRows <= K; i += kRows) rows<kRows>(i);
-    for (; i < K; i++) rows<1>(i);
-    steps_ = 0;
-  }
-  double get(int i, int j, int lane) const { return sum_[(i * K + j) * W + lane]; }
-};
+constexpr int kSteps = 8;  // whose entries are written together: their lines are whole then, for most K
 
 // One number per step and sequence, written W steps at a time.
 template <class S, int W>
@@ -106,79 +28,162 @@ class StepWriter {
   }
 };
 
+// x_t = emission_t (table' x_t-1) / sum_t-1, with sum_t that of its entries: p(z_t | nodes to t), not yet normalised.
 template <class S, int W>
 struct HmmLanes {
   using V = Lanes<S, W>;
   using I = Lanes<typename Bits<S>::type, W>;
+  static constexpr S kLost = sizeof(S) == 4 ? S(1e-28) : S(1e-200);  // 1e-8 of it may be lost to underflow
   const int K;
   const int64_t T;
   const Hmm<S, W>& hmm;  // the tables
+  const Tiles tiles;
   const Reader<S, W> node, mask, init;
-  V *alpha, *emission, *sum, *maximum, *real, *predicted, *row;  // alpha, emission: K of every step; then one of each
+  V *logs, *emission, *x;              // K of every step: node + top (node alone at the first), exp of it, x
+  V *sum, *scale, *maximum, *real;     // one of every step: scale is 1 / sum
+  S* before;                           // P zeros
   bool padded = false;
   I bad{};
 
   // Whether all lanes have one table, and room: one by one, sequences need less memory.
-  static bool serves(const Call<S>& c) { return c.in[kTrans].shared && 3 * c.T * c.D * sizeof(V) <= kKeep; }
-  static int64_t size(int64_t K, int64_t T) { return 2 * T * K + 3 * (T + W) + 2 * (K + W); }
+  static bool has_room(const Call<S>& c, int arrays) {
+    return c.in[kTrans].shared && arrays * c.T * c.D * sizeof(V) <= kKeep;
+  }
+  static bool serves(const Call<S>& c) { return has_room(c, 3); }
+  static int64_t size(int64_t K, int64_t T) { return 3 * (T + 1) * K + 4 * (T + W) + Hmm<S, W>::padded(K) / W; }
   HmmLanes(Arena<V>& a, const Hmm<S, W>& hmm, const Call<S>& c, int64_t f)
-      : K(hmm.K), T(c.T), hmm(hmm), node(c.in[kNode], f, c.batch), mask(c.in[kMask], f, c.batch),
-        init(c.in[kInit], f, c.batch), alpha(a.take(T * K)), emission(a.take(T * K)), sum(a.take(T + W)),
-        maximum(a.take(T + W)), real(a.take(T + W)), predicted(a.take(K + W)), row(a.take(K + W)) {
+      : K(hmm.K), T(c.T), hmm(hmm), tiles(K), node(c.in[kNode], f, c.batch), mask(c.in[kMask], f, c.batch),
+        init(c.in[kInit], f, c.batch), logs(a.take((T + 1) * K)), emission(a.take((T + 1) * K)), x(a.take((T + 1) * K)),
+        sum(a.take(T + W)), scale(a.take(T + W)), maximum(a.take(T + W)), real(a.take(T + W)),
+        before(hmm.take(a, hmm.P)) {
     mask(real, 0, int(T));
-    for (int64_t t = 0; t < T && !padded; t++)
-      for (int l = 0; l < W; l++) padded |= real[t][l] == 0;
-    bad = real[0] == V{};
+    for (int j = 0; j < hmm.P; j++) before[j] = 0;
+    for (int j = 0; j < K; j++) logs[T * K + j] = V{};
+    maximum[T] = V{};
+    V all = real[0];
+    bad = all == V{};
+    for (int64_t t = 1; t < T; t++) all = real[t] == V{} ? V{} : all;
+    for (int l = 0; l < W; l++) padded |= all[l] == 0;
   }
 
-  // emission <- exp(node + before - their maximum)
-  template <class Before>
-  void emit(int64_t t, Before before) {
-    V *e = emission + t * K, best = splat<S, W>(Hmm<S, W>::kNone);
-    node(e, t * K, K);
+  // What is added to node_t in logs, at every step but the first.
+  const S* added(int64_t t) const { return t ? hmm.top : before; }
+
+  static V finite(V best) { return best == splat<S, W>(Hmm<S, W>::kNone) ? V{} : best; }
+
+  void read(int64_t t) {
+    V *y = logs + t * K, best = splat<S, W>(Hmm<S, W>::kNone);
+    const S* top = added(t);
+    node.each(t * K, K, false, [&](int j, V v) {
+      y[j] = v += top[j];
+      best = v > best ? v : best;
+    });
+    maximum[t] = finite(best);
+  }
+
+  // Four of the nodes of step t from j on, beside other work.
+  void read_four(int64_t t, int j, V& best) const {
+    V v[4];
+    load_four(v, node.p, t * K + j);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+      logs[t * K + j + i] = v[i] += hmm.top[j + i];
+      best = v[i] > best ? v[i] : best;
+    }
+  }
+
+  void begin() {
+    V best = splat<S, W>(Hmm<S, W>::kNone), total{};
+    read(0);
+    init(x, 0, K);
     for (int j = 0; j < K; j++) {
-      e[j] += before(j);
-      best = e[j] > best ? e[j] : best;
+      x[j] += logs[j];
+      best = x[j] > best ? x[j] : best;
     }
-    best = best == splat<S, W>(Hmm<S, W>::kNone) ? V{} : best;
-    for (int j = 0; j < K; j++) e[j] = exponential<S, W>(e[j] - best);
-    maximum[t] = best;
+    maximum[0] = finite(best);
+    for (int j = 0; j < K; j++) total += x[j] = emission[j] = exponential<S, W>(x[j] - maximum[0]);
+    finish(0, total);
+    if (T == 1) return;
+    read(1);
+    for (int j = 0; j < K; j++) emission[K + j] = exponential<S, W>(logs[K + j] - maximum[1]);
   }
 
-  // With KeepPredicted the products with the table take the place of the emissions.
-  template <bool KeepPredicted>
-  void forward() {
-    const V least = splat<S, W>(Hmm<S, W>::kTiny), one = splat<S, W>(1);
-    init(row, 0, K);
-    emit(0, [&](int j) { return row[j]; });
-    for (int j = 0; j < K; j++) predicted[j] = one;
-    for (int64_t t = 0; t < T; t++) {
-      if (t) emit(t, [&](int j) { return hmm.top[j]; });
-      V *x = alpha + t * K, *e = emission + t * K, total{};
-      for (int j = 0; j < K; j++) {
-        x[j] = e[j] * predicted[j];
-        total += x[j];
-      }
-      sum[t] = total;
-      const V scale = one / total;
-      for (int j = 0; j < K; j++) x[j] *= scale;
-      if (padded && t) pass(t);
-      bad |= ~(sum[t] >= least);
-      if (t + 1 == T) break;
-      if (KeepPredicted) predicted = e;
-      combine_lanes(K, hmm.P, predicted, x, hmm.table);
-      V lowest = predicted[0];
-      for (int j = 1; j < K; j++) lowest = predicted[j] < lowest ? predicted[j] : lowest;
-      bad |= ~(lowest >= least);
-    }
+  void finish(int64_t t, V total) {
+    sum[t] = total;
+    scale[t] = S(1) / total;
+    if (padded && t) pass(t);
+    bad |= ~(sum[t] >= splat<S, W>(Hmm<S, W>::kTiny));
   }
 
   // Padding passes the states of the step before it unchanged.
   void pass(int64_t t) {
-    V* x = alpha + t * K;
-    for (int j = 0; j < K; j++) x[j] = real[t] != V{} ? x[j] : x[j - K];
-    sum[t] = real[t] != V{} ? sum[t] : splat<S, W>(1);
-    maximum[t] = real[t] != V{} ? maximum[t] : V{};
+    const auto is = real[t] != V{};
+    for (int j = 0; j < K; j++) x[t * K + j] = is ? x[t * K + j] : x[(t - 1) * K + j];
+    scale[t] = is ? scale[t] : scale[t - 1];
+    sum[t] = is ? sum[t] : splat<S, W>(1);
+    maximum[t] = is ? maximum[t] : V{};
+  }
+
+  // Step t from t - 1, and the emissions of t + 1 beside it. With KeepPredicted the products with the table take the
+  // place of the emissions of the step that they come from.
+  template <bool KeepPredicted>
+  struct Step {
+    const HmmLanes& h;
+    int64_t t;
+    bool ahead;
+    V total, lowest, highest;
+
+    template <int M>
+    inline void tile(int j) {
+      const int K = h.K, P = h.hmm.P;
+      const V *from = h.x + (t - 1) * K, *emission = h.emission + t * K + j, *next = h.logs + (t + 1) * K + j;
+      V *out = h.x + t * K + j, *kept = h.emission + (t - 1) * K + j, *emitted = h.emission + (t + 1) * K + j;
+      const V most = h.maximum[t + 1], scale = h.scale[t - 1];
+      const S* table = h.hmm.table + j;
+      V sum[M] = {};
+      for (int i = 0; i < M; i++) {
+        add_row(sum, from[i], table + i * P);
+        emitted[i] = exponential<S, W>(next[i] - most);
+      }
+      int i = M;
+      if constexpr (kFours<S, W> && M >= 4) {
+        V best = highest;
+        for (int n = 0; n < M && ahead; n += 4) {
+          for (int end = i + 3 < K ? i + 3 : K; i < end; i++) add_row(sum, from[i], table + i * P);
+          h.read_four(t + 2, n + 4 <= M ? j + n : j + M - 4, best);
+        }
+        highest = best;
+      }
+      for (; i < K; i++) add_row(sum, from[i], table + i * P);
+      V all = total, least = lowest;
+#pragma GCC unroll 16
+      for (int m = 0; m < M; m++) {
+        least = sum[m] < least ? sum[m] : least;
+        if (KeepPredicted) kept[m] = sum[m];
+        const V x = sum[m] * scale * emission[m];
+        all += x;
+        out[m] = x;
+      }
+      total = all;
+      lowest = least;
+    }
+  };
+
+  template <bool KeepPredicted>
+  void forward() {
+    begin();
+    Step<KeepPredicted> step{*this, 1, false, V{}, splat<S, W>(1)};
+    if (T > 2) read(2);
+    for (; step.t < T; step.t++) {
+      step.ahead = kFours<S, W> && K >= 16 && !node.shared && step.t + 2 < T;
+      step.highest = splat<S, W>(Hmm<S, W>::kNone);
+      step.total = V{};
+      tiles(step);
+      finish(step.t, step.total);
+      if (step.ahead) maximum[step.t + 2] = finite(step.highest);
+      else if (step.t + 2 < T) read(step.t + 2);
+    }
+    bad |= ~(step.lowest >= splat<S, W>(kLost));
   }
 };
 

@@ -1,148 +1,137 @@
-// The derivative of hmm_lanes.h, as hmm_vjp.h is that of one sequence; same notation.
+// The derivative of hmm_lanes.h, as hmm_vjp.h is that of one sequence; same notation, with x for alpha: only their
+// products with ratios count, and a ratio is that of states and of the product with x.
 #pragma once
 #include "hmm_lanes.h"
 #include "hmm_vjp.h"
+#include "hmm_vjp_tiles.h"
+#include "hmm_weigh.h"
 
 namespace svae::SVAE_VARIANT {
 
-// from_rows_j = sum_i x_i weights_ij and from_columns_i = sum_j y_j weights_ij in one pass, M columns at a time
-template <int M, class V>
-inline void weigh(int K, V* from_rows, V* from_columns, const V* x, const V* y, const V* weights) {
-  V sum[M] = {}, b[M];
-#pragma GCC unroll 16
-  for (int m = 0; m < M; m++) b[m] = y[m];
-  for (int i = 0; i < K; i++) {
-    const V* w = weights + i * K;
-    V even{}, odd{};
-#pragma GCC unroll 16
-    for (int m = 0; m < M; m++) {
-      sum[m] += x[i] * w[m];
-      ((m & 1) ? odd : even) += b[m] * w[m];
-    }
-    from_columns[i] += even + odd;
-  }
-#pragma GCC unroll 16
-  for (int m = 0; m < M; m++) from_rows[m] = sum[m];
-}
-
-template <class V>
-inline void weigh(int K, V* from_rows, V* from_columns, const V* x, const V* y, const V* weights) {
-  for (int i = 0; i < K; i++) from_columns[i] = V{};
-  int j = 0;
-  for (; j + 10 <= K; j += 10) weigh<10>(K, from_rows + j, from_columns, x, y + j, weights + j);
-  for (; j < K; j++) weigh<1>(K, from_rows + j, from_columns, x, y + j, weights + j);
-}
-
 template <class S, int W>
-class HmmLanesVjp {
+struct HmmLanesVjp {
   using V = Lanes<S, W>;
   using H = Hmm<S, W>;
   using Pairs = PairSums<S, W>;
   const int K;
   const int64_t T;
   const H& hmm;
-  const HmmLanes<S, W>& x;
+  const HmmLanes<S, W>& h;
   Pairs& pairs;
-  const Reader<S, W> states, d_states, d_transitions, d_log_z, d_kl;
-  V *weights, *kept, *ring, *c, *q, *y, *z, *now, *next, *acc, *log_z_bar, *kl_bar;
+  const Reader<S, W> states_in, d_states, d_transitions, d_log_z, d_kl;
+  V *weights, *states, *against;            // of every step: the states, and z, later what is added to ratios by pull
+  V *ring_ac, *ring_ratio;                  // of the steps of a block of pairs
+  V *from_rows, *from_columns;              // x weights and weights ratio, of some steps ahead
+  V *c, *out, *log_z_bar, *kl_bar;
+  V *kept, *inverse;                        // they take the place of logs, and of the products with the table
 
-  V* slot(int which, int64_t t) const { return ring + (which * Pairs::kBlock + t % Pairs::kBlock) * K; }
-
- public:
+  static bool serves(const Call<S>& c) { return HmmLanes<S, W>::has_room(c, 5); }
   static int64_t size(int64_t K, int64_t T) {
-    return K * K + T * K + 3 * Pairs::kBlock * K + 7 * (K + W) + 2 * (T + W);
+    return K * K + 2 * (T + 1) * K + 2 * Pairs::kBlock * K + 2 * kStepsAtOnce * K + (kSteps + 1) * K + 2 * (T + W);
   }
-  HmmLanesVjp(Arena<V>& a, const H& hmm, const HmmLanes<S, W>& x, Pairs& pairs, const Call<S>& c, int64_t f)
-      : K(hmm.K), T(c.T), hmm(hmm), x(x), pairs(pairs), states(c.in[4], f, c.batch), d_states(c.in[6], f, c.batch),
-        d_transitions(c.in[7], f, c.batch), d_log_z(c.in[8], f, c.batch), d_kl(c.in[9], f, c.batch),
-        weights(a.take(K * K)), kept(a.take(T * K)), ring(a.take(3 * Pairs::kBlock * K)), c(a.take(K + W)),
-        q(a.take(K + W)), y(a.take(K + W)), z(a.take(K + W)), now(a.take(K + W)), next(a.take(K + W)),
-        acc(a.take(K + W)), log_z_bar(a.take(T + W)), kl_bar(a.take(T + W)) {
+  HmmLanesVjp(Arena<V>& a, const H& hmm, const HmmLanes<S, W>& h, Pairs& pairs, const Call<S>& call, int64_t f)
+      : K(hmm.K), T(call.T), hmm(hmm), h(h), pairs(pairs), states_in(call.in[4], f, call.batch),
+        d_states(call.in[6], f, call.batch), d_transitions(call.in[7], f, call.batch),
+        d_log_z(call.in[8], f, call.batch), d_kl(call.in[9], f, call.batch), weights(a.take(K * K)),
+        states(a.take((T + 1) * K)), against(a.take((T + 1) * K)), ring_ac(a.take(Pairs::kBlock * K)),
+        ring_ratio(a.take(Pairs::kBlock * K)), from_rows(a.take(kStepsAtOnce * K)),
+        from_columns(a.take(kStepsAtOnce * K)), c(a.take(K)), out(a.take(kSteps * K)), log_z_bar(a.take(T + W)),
+        kl_bar(a.take(T + W)), kept(h.logs), inverse(h.emission) {
     d_transitions(weights, 0, K * K);
     d_log_z(log_z_bar, 0, int(T));
     d_kl(kl_bar, 0, int(T));
     for (int i = 0; i < K; i++)
       for (int j = 0; j < K; j++) weights[i * K + j] *= hmm.table[i * hmm.P + j];
-    for (int j = 0; j < K; j++) this->c[j] = acc[j] = V{};
-    states(next, 0, K);
+  }
+
+  V* ratio(int64_t t) const { return ring_ratio + t % Pairs::kBlock * K; }
+  V* ac(int64_t t) const { return ring_ac + t % Pairs::kBlock * K; }
+
+  // states_t, and what step t adds to the cotangent of its marginals, in the place of logs_t
+  void marginals(int64_t t) {
+    V *now = states + t * K, *add = kept + t * K;
+    const V kl = h.real[t] != V{} ? kl_bar[t] : V{}, most = h.maximum[t], floor = splat<S, W>(-1e20);
+    const S* added = h.added(t);
+    states_in(now, t * K, K);
+    d_states(out, t * K, K);
+    for (int j = 0; j < K; j++) {
+      const V centred = (add[j] - most) - added[j];
+      add[j] = out[j] + kl * (floor > centred ? floor : centred);  // of a state that cannot be: any number
+    }
+  }
+
+  // What steps t .. t + n - 1 need that does not wait for the steps before them.
+  void prepare(int64_t t, int n) {
+    for (int64_t s = t; s < t + n; s++) {
+      marginals(s + 1);
+      const auto goes = h.real[s + 1] != V{};
+      V *next = states + (s + 1) * K, *r = ratio(s), *product = inverse + s * K;
+      for (int j = 0; j < K; j++) {
+        product[j] = reciprocal<S, W>(product[j]);
+        r[j] = goes ? next[j] * product[j] : V{};
+      }
+    }
+    weigh(n, K, from_rows, h.x + t * K, weights, K, 1);
+    weigh(n, K, from_columns, ratio(t), weights, 1, K);
   }
 
   // Forward in time: c is the cotangent of the marginals of step t (up to a constant), kept that of their logarithms.
   void push() {
-    for (int64_t t = 0; t < T; t++) {
-      std::swap(now, next);
-      marginals(t);
-      const V* alpha = x.alpha + t * K;
-      V* ac = t + 1 < T ? slot(0, t) : kept + t * K;
-      for (int j = 0; j < K; j++) ac[j] = alpha[j] * c[j];
-      if (t + 1 < T) transition(t, alpha, ac);
+    PushTile<HmmLanesVjp> step{*this};
+    marginals(0);
+    for (int j = 0; j < K; j++) step.mean += (c[j] = kept[j]) * states[j];
+    int ahead = 0, n = 0;
+    for (int64_t t = 0; t + 1 < T; t++, ahead++) {
+      if (ahead == n) {
+        const int64_t room = Pairs::kBlock - t % Pairs::kBlock, left = T - 1 - t < room ? T - 1 - t : room;
+        prepare(t, n = int(left < kStepsAtOnce ? left : kStepsAtOnce));
+        ahead = 0;
+      }
+      centre(t, step.mean, from_columns + ahead * K);
+      step.t = t;
+      step.from_rows = from_rows + ahead * K;
+      step.mean = V{};
+      h.tiles(step);
+      pairs.add(ac(t), ratio(t));
     }
     pairs.flush();
+    for (int j = 0; j < K; j++) kept[(T - 1) * K + j] = h.x[(T - 1) * K + j] * h.scale[T - 1] * (c[j] - step.mean);
   }
 
-  void marginals(int64_t t) {
-    d_states(y, t * K, K);
-    x.node(z, t * K, K);
-    const V kl = x.real[t] != V{} ? kl_bar[t] : V{};
-    V mean{};
+  void centre(int64_t t, V mean, const V* columns) {
+    V *out = kept + t * K, *w = ac(t);
+    const V *now = states + t * K, *x = h.x + t * K;
+    const auto goes = h.real[t + 1] != V{};
     for (int j = 0; j < K; j++) {
-      const V centred = z[j] - x.maximum[t];
-      c[j] += y[j] + (centred == splat<S, W>(H::kNone) ? V{} : kl * centred);
-      mean += c[j] * now[j];
+      const V centred = c[j] - mean, y = x[j] * columns[j] + now[j] * centred;
+      w[j] = x[j] * centred;
+      out[j] = goes ? y : V{};
+      if (h.padded) c[j] = centred;
     }
-    for (int j = 0; j < K; j++) c[j] -= mean;
-  }
-
-  void transition(int64_t t, const V* alpha, const V* ac) {
-    V *ratio = slot(1, t), *against = slot(2, t), *out = kept + t * K;
-    const V* product = x.emission + t * K;
-    const auto goes = x.real[t + 1] != V{};
-    states(next, (t + 1) * K, K);
-    for (int j = 0; j < K; j++) {
-      out[j] = S(1) / product[j];
-      ratio[j] = goes ? next[j] * out[j] : V{};
-    }
-    combine_lanes(K, hmm.P, q, ac, hmm.table);
-    weigh(K, y, acc, alpha, ratio, weights);
-    for (int j = 0; j < K; j++) {
-      q[j] = (q[j] + y[j]) * out[j];
-      z[j] = ratio[j] * q[j];
-      against[j] = -z[j];
-    }
-    combine_lanes(K, hmm.P, y, z, hmm.flipped);
-    for (int j = 0; j < K; j++) {
-      out[j] = goes ? alpha[j] * (acc[j] - y[j]) + now[j] * c[j] : V{};
-      c[j] = goes ? q[j] : c[j];
-    }
-    pairs.add(ac, ratio);
-    pairs.add(alpha, against);
   }
 
   // Back in time through the filter.
   void pull(const Writer<S, W>& d_init, const Writer<S, W>& d_node) {
-    for (int j = 0; j < K; j++) acc[j] = V{};
+    PullTile<HmmLanesVjp> step{*this};
+    for (int j = 0; j < K; j++) step.total += kept[(T - 1) * K + j];
     for (int64_t t = T - 1; t >= 0; t--) {
-      const auto real = x.real[t] != V{};
-      const V *alpha = x.alpha + t * K, *out = kept + t * K;
-      V sum{};
+      const auto real = h.real[t] != V{};
+      const V *acc = kept + t * K, *x = h.x + t * K, *now = states + t * K, kl = kl_bar[t];
+      const V inside = (log_z_bar[t] - kl - step.total) * h.scale[t];
+      V *ratio = against + (t ? t - 1 : T) * K, *to = out + t % kSteps * K;
+      const V* product = inverse + (t ? t - 1 : T) * K;
       for (int j = 0; j < K; j++) {
-        acc[j] += out[j];
-        sum += acc[j];
+        const V q = acc[j] + x[j] * inside, r = q * product[j] - ratio[j];
+        to[j] = real ? q + kl * now[j] : V{};
+        ratio[j] = real ? r : V{};
+        if (t == 0) c[j] = q;
       }
-      states(now, t * K, K, true);
-      const V inside = log_z_bar[t] - kl_bar[t] - sum;
-      for (int j = 0; j < K; j++) {
-        q[j] = acc[j] + alpha[j] * inside;
-        now[j] = real ? q[j] + kl_bar[t] * now[j] : V{};
-      }
-      d_node(now, t * K, K, true);
-      if (t == 0) return d_init(q, 0, K);
-      V* ratio = slot(0, t);
-      const V* product = x.emission + (t - 1) * K;
-      for (int j = 0; j < K; j++) ratio[j] = real ? q[j] / product[j] : V{};
-      combine_lanes(K, hmm.P, y, ratio, hmm.flipped);
-      for (int j = 0; j < K; j++) acc[j] = real ? y[j] * (alpha - K)[j] : acc[j];
-      pairs.add(alpha - K, ratio);
+      if (t % kSteps == 0) d_node(out, t * K, int(T - t < kSteps ? T - t : kSteps) * K, true);
+      if (t == 0) return d_init(c, 0, K);
+      pairs.add(x - K, ratio);
+      step.t = t;
+      step.total = V{};
+      h.tiles(step);
     }
   }
 };
@@ -157,7 +146,7 @@ void hmm_smooth_vjp_lanes(const Call<S>& call, int64_t first) {
   typename HmmLanes<S, W>::I bad;
   {
     Arena<V> arena(H::tables(K) / W + HmmLanes<S, W>::size(K, T) + PairSums<S, W>::size(K) +
-                   HmmLanesVjp<S, W>::size(K, T));
+                   HmmLanesVjp<S, W>::size(K, T) + 2 * K * K);
     H hmm(arena, call, first, typename H::TablesOnly());
     hmm.tabulate();
     HmmLanes<S, W> x(arena, hmm, call, first);
@@ -167,14 +156,12 @@ void hmm_smooth_vjp_lanes(const Call<S>& call, int64_t first) {
     vjp.push();
     vjp.pull(Writer<S, W>(call.out[0], first, call.batch), Writer<S, W>(call.out[2], first, call.batch));
     pairs.flush();
-    for (int64_t i = first; i < last; i++) {
-      const S *transitions = call.in[5].data + call.in[5].offset[i], *bar = call.in[7].data + call.in[7].offset[i];
-      S* d_trans = call.out[1].data + i * call.out[1].size;
-      for (int a = 0; a < K; a++)
-        for (int b = 0; b < K; b++)
-          d_trans[a * K + b] = S(pairs.get(a, b, int(i - first)) * hmm.table[a * hmm.P + b] +
-                                 double(bar[a * K + b]) * transitions[a * K + b]);
-    }
+    V *sums = arena.take(K * K), *counts = arena.take(K * K);
+    Reader<S, W>(call.in[5], first, call.batch)(counts, 0, K * K);
+    vjp.d_transitions(vjp.weights, 0, K * K);
+    for (int n = 0; n < K * K; n++)
+      sums[n] = pairs.times(n, hmm.table[n / K * hmm.P + n % K]) + vjp.weights[n] * counts[n];
+    Writer<S, W>(call.out[1], first, call.batch)(sums, 0, K * K);
     bad = x.bad;
   }
   for (int64_t i = first; i < last; i++)

@@ -30,28 +30,37 @@ struct Reader {
   // n consecutive entries of each sequence, from `at`; the next ones needed are further on, or `back`. They are fetched
   // ahead, into the second cache (the first is full of matrices): W sequences are more streams than it follows.
   void operator()(V* out, int64_t at, int n, bool back = false) const {
+    if constexpr (W == 1) {
+      copy(out, p[0] + (steady ? 0 : at), n);
+    } else {
+      each(at, n, back, [&](int i, V x) { out[i] = x; });
+    }
+  }
+
+  // f(i, entry i in lanes); some come twice.
+  template <class F>
+  inline __attribute__((always_inline)) void each(int64_t at, int n, bool back, F f) const {
     const int64_t ahead = back ? -2 * n : 2 * n;
     if (steady) at = 0;
-    if constexpr (W == 1) {
-      copy(out, p[0] + at, n);
-    } else if (shared) {
-      for (int i = 0; i < n; i++) out[i] = splat<S, W>(p[0][at + i]);
+    if (shared) {
+      for (int i = 0; i < n; i++) f(i, splat<S, W>(p[0][at + i]));
     } else if (n < W) {
       V v[W] = {};
       for (int l = 0; l < W; l++) v[l] = load_some<S, W>(p[l] + at, n);
       transpose<S, W>(v);
-      for (int i = 0; i < n; i++) out[i] = v[i];
+      for (int i = 0; i < n; i++) f(i, v[i]);
     } else {
-      for (int i = 0; i < n; i += W) block(out, at, i + W <= n ? i : n - W, ahead);
+      for (int i = 0; i < n; i += W) block(at, i + W <= n ? i : n - W, ahead, f);
     }
   }
 
-  void block(V* out, int64_t at, int i, int64_t ahead) const {
+  template <class F>
+  inline __attribute__((always_inline)) void block(int64_t at, int i, int64_t ahead, F f) const {
     V v[W];
     load_across<S, W>(v, p, at + i);
     fetch<S, W>(p, at + i, i, ahead);
 #pragma GCC unroll 16
-    for (int l = 0; l < W; l++) out[i + l] = v[l];
+    for (int l = 0; l < W; l++) f(i + l, v[l]);
   }
 };
 
