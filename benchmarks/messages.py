@@ -83,7 +83,8 @@ def contestants(kind: str, task: str, chain, batch: int, options, absent: dict) 
     }[room]
     found, makers = {"svae": ours(getattr(messages, room), task, chain)}, {}
     if options.pure:
-        makers["svae, pure JAX"] = lambda: ours(getattr(messages, f"{room}_sequential"), task, chain)
+        form = messages.hmm_sequential if kind == "hmm" else messages.gaussian_lanes
+        makers["svae, pure JAX"] = lambda: ours(form, task, chain)
     makers["dynamax"] = lambda: dynamax(task, chain, False)
     # Its associative scans over LAPACK calls can hang for good on two cores when they are long.
     if options.parallel and len(chain[-2 if kind == "hmm" else -1][0]) <= 1000:
@@ -160,7 +161,7 @@ def arguments():
     parser.add_argument("--tasks", nargs="*", default=["smooth", "smooth, value and gradient", "viterbi"])
     parser.add_argument("--batch", nargs="*", type=int, default=[1, 32])
     parser.add_argument("--sweep", nargs="*", choices=SWEEPS, default=[])
-    parser.add_argument("--pure", action="store_true", help="pure JAX too")
+    parser.add_argument("--pure", action="store_true", help="the pure JAX that serves without kernels too")
     parser.add_argument("--parallel", action="store_true", help="dynamax's parallel forms too")
     for name, value in (("T", 1000), ("D", 10), ("K", 30), ("rounds", 7)):
         parser.add_argument(f"--{name}", type=int, default=value)

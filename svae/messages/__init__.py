@@ -1,12 +1,15 @@
 """Message passing on chains, one sequence at a time, knowing nothing of models.
 
-`gaussian` and `hmm` are the forms for the default backend, by one rule: compiled kernels on the CPU, or sequential pure
-JAX where they were not built; on a GPU fused CUDA kernels, which pick their chunks of time from T and the batch (D up
-to 16 and K to 64, larger chains in time-parallel pure JAX); time-parallel pure JAX elsewhere. SVAE_FORM in the
-environment overrides it. The rule is applied at the first use, because asking for the backend initialises it. One form
-by name:
-`gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, `hmm_` alike. Kernels, compiled or
-fused, have reverse-mode derivatives only; forward mode is for the pure forms.
+`gaussian` and `hmm` are the forms for the default backend, by one rule: compiled kernels on the CPU, or pure JAX where
+they were not built, with Gaussian chains in lanes (D up to 12; larger ones and hidden chains sequential); on a GPU
+fused CUDA kernels, which pick their chunks of time from T and the batch (D up to 16 and K to 64, larger chains in
+time-parallel pure JAX); time-parallel pure JAX elsewhere. SVAE_FORM in the environment overrides it: sequential,
+parallel, kernels, fused, or lanes, which for hidden chains is sequential. The rule is applied at the first use, because
+asking for the backend initialises it.
+
+One form by name: `gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, `hmm_` alike, and
+`gaussian_lanes`. Kernels, compiled or fused, and lanes have reverse-mode derivatives only; forward mode is for the
+other pure forms.
 """
 
 import importlib
@@ -35,6 +38,7 @@ __all__ = [
 
 
 _FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels", "fused")]
+_FORMS.append("gaussian_lanes")
 
 
 def _form() -> str:
@@ -46,7 +50,7 @@ def _form() -> str:
         return os.environ["SVAE_FORM"]
     if jax.default_backend() != "cpu":
         return "fused" if gpu.status().serve else "parallel"
-    return "kernels" if kernels.status().serve else "sequential"
+    return "kernels" if kernels.status().serve else "lanes"
 
 
 def cpu_kernels() -> str:
@@ -69,7 +73,8 @@ def gpu_kernels() -> str:
 
 def __getattr__(name: str):
     if name in ("gaussian", "hmm"):
-        return importlib.import_module(f"svae.messages.{name}_{_form()}")
+        form = f"{name}_{_form()}"
+        name = "hmm_sequential" if form == "hmm_lanes" else form
     if name in _FORMS:
         return importlib.import_module(f"svae.messages.{name}")
     raise AttributeError(f"module 'svae.messages' has no attribute {name!r}")

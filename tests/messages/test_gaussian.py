@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from svae.messages import gaussian_parallel, gaussian_sequential
+from svae.messages import gaussian_lanes, gaussian_parallel, gaussian_sequential
 from tests.messages import oracles
 
-FORMS = [gaussian_sequential, gaussian_parallel]
+FORMS = [gaussian_sequential, gaussian_parallel, gaussian_lanes]
 SIZES = [(1, 2), (2, 2), (5, 2)]  # one size for most tests: a time-parallel program is slow to compile
 
 
@@ -112,22 +112,29 @@ def test_gradients_of_everything(x64, form, T):
         q = form.smooth(chain._replace(J=(chain.J + jnp.swapaxes(chain.J, -1, -2)) / 2))
         return q, form.sample(q, key=jax.random.key(0))
 
-    check_grads(everything, (chain,), order=1, atol=1e-6, rtol=1e-6, eps=1e-5)
+    modes = ["rev"] if form is gaussian_lanes else ["fwd", "rev"]
+    check_grads(everything, (chain,), order=1, modes=modes, atol=1e-6, rtol=1e-6, eps=1e-5)
 
 
-def test_parallel_is_sequential_on_a_longer_chain(x64):
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_every_form_is_the_sequential_one_on_a_longer_chain(x64, form):
     chain = on_device(oracles.gaussian_chain(np.random.default_rng(6), 30, 2, missing=0.5))
-    got, want = (jax.jit(form.smooth)(chain) for form in FORMS)
+    got, want = (jax.jit(f.smooth)(chain) for f in (form, gaussian_sequential))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-10), got, want)
 
 
-def test_gradients_beside_missing_steps_agree(x64):
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_gradients_beside_missing_steps_agree(x64, form):
     chain = on_device(oracles.gaussian_chain(np.random.default_rng(6), 5, 2, missing=0.5))
 
     def loss(form):
-        return lambda chain: sum(jnp.sum(jnp.sin(x)) for x in form.smooth(chain))
+        def total(chain):
+            q = form.smooth(chain._replace(J=(chain.J + jnp.swapaxes(chain.J, -1, -2)) / 2))
+            return sum(jnp.sum(jnp.sin(x)) for x in q)
 
-    got, want = (jax.jit(jax.grad(loss(form)))(chain) for form in FORMS)
+        return total
+
+    got, want = (jax.jit(jax.grad(loss(f)))(chain) for f in (form, gaussian_sequential))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-9), got, want)
 
 

@@ -5,16 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from svae.messages import GaussianChain, gaussian_parallel, gaussian_sequential, kernels
+from svae.messages import GaussianChain, gaussian_lanes, gaussian_parallel, gaussian_sequential, kernels
 from svae.messages.gaussian_chain import every_step
 from tests.messages import oracles
 from tests.messages.test_gaussian import on_device
 
-FORMS = [gaussian_sequential, gaussian_parallel]
+FORMS = [gaussian_sequential, gaussian_parallel, gaussian_lanes]
+FAST = [gaussian_lanes]  # forms that read one entry once, and sum its cotangent themselves
 if kernels.status().serve:
     from svae.messages import gaussian_kernels
 
     FORMS.append(gaussian_kernels)
+    FAST.append(gaussian_kernels)
 needs_kernels = pytest.mark.skipif(not kernels.status().serve, reason=kernels.status().reason)
 
 
@@ -58,11 +60,11 @@ def test_one_entry_is_the_same_at_every_step(x64, form):
     assert_close(got, (want[0], GaussianChain(*want[1][:2], *summed, *want[1][5:])), 1e-12)
 
 
-@needs_kernels
+@pytest.mark.parametrize("form", FAST)
 @pytest.mark.parametrize("T", [1, 2, 3])
-def test_few_steps(x64, T):
+def test_few_steps(x64, T, form):
     """T = 1 has no transition, T = 2 has one entry both ways."""
-    chain, run = on_device(chain_of(T, T, 3)), everything(gaussian_kernels)
+    chain, run = on_device(chain_of(T, T, 3)), everything(form)
     got = jax.jit(lambda c: pulled(run, c))(chain)
     want = jax.jit(lambda c: pulled(lambda c: run(every_step(c)), c))(chain)
     assert_close(got, want, 1e-12)
@@ -102,9 +104,9 @@ def test_a_batch_of_them_is_the_batch_at_every_step(x64, B, T, D, axes, dtype, c
     assert_close(got, want, close)
 
 
-@needs_kernels
-def test_roots_of_shared_noise_need_not_be_triangular(x64):
+@pytest.mark.parametrize("form", FAST)
+def test_roots_of_shared_noise_need_not_be_triangular(x64, form):
     chain = on_device(chain_of(0, 5, 3))
     turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
-    got, want = (gaussian_kernels.smooth(c) for c in (chain._replace(Q_sqrt=chain.Q_sqrt @ turn), chain))
+    got, want = (jax.jit(form.smooth)(c) for c in (chain._replace(Q_sqrt=chain.Q_sqrt @ turn), chain))
     assert_close(got, want, 1e-10)
