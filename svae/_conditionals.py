@@ -48,11 +48,14 @@ def fitted(G: np.ndarray, D: int) -> tuple[np.ndarray, np.ndarray]:
 def most_alike(v: np.ndarray, weights: np.ndarray, D: int, number: int) -> list[tuple[int, int]]:
     """The pairs of states that lose least likelihood as one, no state in two of them."""
     G = moments(v, weights)
+    alone, found, left = explained(G, D), [], set(range(len(G)))
+    rows = [alone[i] + alone[i + 1 :] - explained(G[i] + G[i + 1 :], D) for i in range(len(G) - 1)]
     i, j = np.triu_indices(len(G), 1)
-    alone, found = explained(G, D), []
-    for n in np.argsort(alone[i] + alone[j] - explained(G[i] + G[j], D)):
-        if len(found) < number and not {i[n], j[n]} & {k for pair in found for k in pair}:
-            found.append((int(i[n]), int(j[n])))
+    for n in np.argsort(np.concatenate(rows)):
+        pair = int(i[n]), int(j[n])
+        if len(found) < number and left.issuperset(pair):
+            found.append(pair)
+            left.difference_update(pair)
     return found
 
 
