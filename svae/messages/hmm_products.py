@@ -46,8 +46,14 @@ def _scaled(chain) -> Scaled:
     return Scaled(init, trans, jnp.exp(chain.node), jnp.stack(maxima))
 
 
-def _positive(x):
-    return jnp.where(x > 0, x, 1)
+def _least(x):
+    """Sums below it are not trusted: products of numbers lost could count in them."""
+    return jnp.finfo(x.dtype).tiny ** 0.5
+
+
+def _divisor(x):
+    """x, or 1 where it is not trusted: even its square then has a finite inverse, and derivatives stay numbers."""
+    return jnp.where(x >= _least(x), x, 1)
 
 
 def _with_sums(trans):
@@ -65,7 +71,7 @@ def _forward(init, trans, node, mask):
         node, real = inputs
         weights = jnp.where(real, prior * node, weights)
         after = mv(on, weights)
-        prior = jnp.where(real, after[:-1] / _positive(after[-1]), prior)
+        prior = jnp.where(real, after[:-1] / _divisor(after[-1]), prior)
         return (prior, weights), (weights, after[-1])
 
     return lax.scan(step, (init, init), (node, mask))[1]
@@ -77,7 +83,7 @@ def _(primals, tangents):
     init, trans, node, mask = primals
     d_init, d_trans, d_node, _ = tangents
     weights, totals = _forward(*primals)
-    inverse = 1 / _positive(totals)
+    inverse = 1 / _divisor(totals)
     filtered = weights * inverse[:, None]
     priors, driven = mm(filtered, trans), mm(filtered, d_trans)
     on = mT(_with_sums(trans))
@@ -103,7 +109,7 @@ def _backward(trans, node, mask):
     def step(future, inputs):
         node, real = inputs
         before = mv(back, node * future)
-        return jnp.where(real, before[:-1] / _positive(before[-1]), future), (future, before[-1])
+        return jnp.where(real, before[:-1] / _divisor(before[-1]), future), (future, before[-1])
 
     return lax.scan(step, jnp.ones_like(trans[0]), (node, mask), reverse=True)[1]
 
@@ -120,7 +126,7 @@ def _(primals, tangents):
         d_before = mv(trans, node * d_future + push) + driven
         return jnp.where(real, d_before * inverse, d_future), d_future
 
-    inputs = node, mask, futures * d_node, mm(node * futures, mT(d_trans)), 1 / _positive(scales)
+    inputs = node, mask, futures * d_node, mm(node * futures, mT(d_trans)), 1 / _divisor(scales)
     d_futures = lax.scan(step, jnp.zeros_like(trans[0]), inputs, reverse=True)[1]
     return (futures, scales), (d_futures, jnp.zeros_like(scales))
 
@@ -141,15 +147,15 @@ def smooth(centred: Centred) -> tuple[HMMSmoothed, Bool[Array, ""]]:
     chain, mask = centred.chain, centred.chain.mask
     scaled = _scaled(chain)
     weights, totals = _forward(*scaled[:3], mask)
-    filtered = weights / _positive(totals)[:, None]
+    filtered = weights / _divisor(totals)[:, None]
     futures, scales = _backward(scaled.trans, scaled.node, mask)
     sums = jnp.sum(filtered * futures, -1)
-    states = filtered * futures / _positive(sums)[:, None]
+    states = filtered * futures / _divisor(sums)[:, None]
     seen = sums[:-1] * scales[1:]  # sum_ij filtered_i trans_ij (node future)_j
-    before = jnp.where(mask[1:], 1 / _positive(seen), 0)[:, None] * filtered[:-1]
+    before = jnp.where(mask[1:], 1 / _divisor(seen), 0)[:, None] * filtered[:-1]
     transitions = scaled.trans * _pairs(before, scaled.node[1:] * futures[1:])
     offsets = jnp.where(jnp.arange(len(mask)) == 0, *scaled.maxima)
-    increments = jnp.where(mask, jnp.log(_positive(totals)) + offsets, 0)
+    increments = jnp.where(mask, jnp.log(_divisor(totals)) + offsets, 0)
     q = HMMSmoothed(states, transitions, increments + centred.maximum, hmm.kl(centred, states, increments))
-    least = jnp.finfo(states.dtype).tiny ** 0.5
-    return q, jnp.all((totals >= least) | ~mask) & jnp.all((seen >= least) | ~mask[1:])
+    least = _least(states)
+    return q, jnp.all((jnp.minimum(totals, sums) >= least) | ~mask) & jnp.all((seen >= least) | ~mask[1:])

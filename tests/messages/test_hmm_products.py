@@ -73,3 +73,14 @@ def test_a_batch_still_takes_one_branch():
     smooth = jax.vmap(jax.vmap(lambda node: hmm_sequential.smooth(chain._replace(node=node))))
     branches = [e for e in jax.make_jaxpr(smooth)(nodes).eqns if e.primitive.name == "cond"]
     assert len(branches) == 1 and branches[0].invars[0].aval.shape == ()
+
+
+def test_derivatives_are_numbers_where_products_are_not_trusted():
+    """Sums between the least number of the type and what is trusted once had infinite inverses, and 0 times those."""
+    chain = oracles.hmm_chain(np.random.default_rng(3), T=50, K=30)
+    log_trans = np.where(np.eye(30, dtype=bool), 0, chain.log_trans - 60)
+    arrays = chain.log_init, log_trans, 30 * (chain.node - 20)
+    chain = HMMChain(*(jnp.asarray(x, jnp.float32) for x in arrays), jnp.asarray(chain.mask))
+    assert not hmm_products.smooth(centre(chain))[1]
+    got, want = (pulled(lambda *c, f=f: f(*c), chain) for f in (lambda *c: hmm_sequential.smooth(HMMChain(*c)), in_logs))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-4), got, want)
