@@ -91,7 +91,8 @@ def _library():
     for name in OPERATIONS:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="CUDA")
     library.svae_gpu_register.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p]
-    library.svae_gpu_launcher(ctypes.cast(_driver().cuLaunchKernel, ctypes.c_void_p))
+    beside = getattr(_driver(), "cuLaunchKernelEx", None) if int(_architecture()[3:]) >= 90 else None
+    library.svae_gpu_launcher(*(ctypes.cast(f, ctypes.c_void_p) for f in (_driver().cuLaunchKernel, beside)))
     return library
 
 

@@ -162,6 +162,7 @@ static BlockIndex blockIdx;
 
 inline void __syncthreads() { Emulator::active()->sync_block(); }
 inline bool __syncthreads_or(bool x) { return Emulator::active()->any(x); }
+inline void __threadfence() {}
 inline void __syncwarp() { Emulator::active()->sync_warp(); }
 inline bool __any_sync(unsigned, bool x) { return Emulator::active()->any_in_warp(x); }
 template <class V>

@@ -28,6 +28,20 @@ struct Device {
 using Launch = int (*)(void* kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void* stream,
                        void** parameters, void** extra);
 static Launch launch_kernel = nullptr;
+
+// CUlaunchAttribute and CUlaunchConfig: a kernel may begin before the one in front of it has ended.
+struct Attribute {
+  int id, none;
+  int value[16];
+};
+struct Configuration {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  Attribute* attributes;
+  unsigned count;
+};
+using LaunchBeside = int (*)(const Configuration*, void* kernel, void** parameters, void** extra);
+static LaunchBeside launch_beside = nullptr;
 static std::mutex mutex;
 static std::map<std::tuple<int, int, int>, void*> kernels;
 
@@ -62,7 +76,8 @@ static bool both_ways(Kernel kernel, int64_t D, int64_t B) {
 static ffi::Error fail(const char* what) { return ffi::Error(ffi::ErrorCode::kInternal, what); }
 
 #ifdef SVAE_RUN_ON_CPU
-static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args) {
+static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args,
+                        bool = false) {
   struct Body {
     EmulatedKernel run;
     const Args* args;
@@ -86,7 +101,8 @@ static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks
   return ffi::Error::Success();
 }
 #else
-static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args) {
+static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args,
+                        bool beside = false) {
   void* handle;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -96,8 +112,16 @@ static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t
   }
   const Shape shape = shape_of(kernel, D, wide);
   void* parameters[] = {const_cast<Args*>(&args)};
-  const int code = launch_kernel(handle, unsigned(blocks), 1, 1, unsigned(shape.threads), 1, 1,
-                                 unsigned(shape.shared * sizeof(double)), device.stream, parameters, nullptr);
+  const unsigned grid = unsigned(blocks), threads = unsigned(shape.threads), shared = shape.shared * sizeof(double);
+  if (beside && launch_beside) {
+    Attribute attribute{};
+    attribute.id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value[0] = 1;
+    const Configuration configuration{{grid, 1, 1}, {threads, 1, 1}, shared, device.stream, &attribute, 1};
+    const int code = launch_beside(&configuration, handle, parameters, nullptr);
+    return code ? fail("svae: a GPU kernel did not start") : ffi::Error::Success();
+  }
+  const int code = launch_kernel(handle, grid, 1, 1, threads, 1, 1, shared, device.stream, parameters, nullptr);
   return code ? fail("svae: a GPU kernel did not start") : ffi::Error::Success();
 }
 #endif
@@ -114,14 +138,14 @@ static ffi::Error start_vjp(Device& device, Kernel last, int D, bool wide, int64
   return last == kVjpBackSame ? start(device, kVjpSame, D, wide, ends, args) : ffi::Error::Success();
 }
 
-// The transitions, then messages both ways, then what is made of them.
+// The transitions, then messages both ways, and beside them what is made of them.
 static ffi::Error start_both_ways(Device& device, int D, bool wide, int64_t batch, const Args& args) {
   const int64_t team = team_of(D), circle = circle_of(D), pairs = (args.T + 2 * kJoined - 1) / (2 * kJoined);
   auto error = start(device, kPotentialSame, D, wide, (batch + team - 1) / team, args);
   if (error.failure()) return error;
   error = start(device, kMessagesSame, D, wide, 2 * ((batch + circle - 1) / circle), args);
   if (error.failure()) return error;
-  return start(device, kJoinSame, D, wide, batch * pairs, args);
+  return start(device, kJoinSame, D, wide, batch * pairs, args, true);
 }
 
 static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
@@ -191,7 +215,10 @@ static ffi::Error dispatch(const Operation& operation, Device& device, ffi::Rema
 #define SVAE_PARAMETERS void *stream, ffi::ScratchAllocator allocator,
 #define SVAE_DEVICE svae::Device device{stream, allocator};
 
-extern "C" void svae_gpu_launcher(void* launch) { svae::launch_kernel = reinterpret_cast<svae::Launch>(launch); }
+extern "C" void svae_gpu_launcher(void* launch, void* beside) {
+  svae::launch_kernel = reinterpret_cast<svae::Launch>(launch);
+  svae::launch_beside = reinterpret_cast<svae::LaunchBeside>(beside);
+}
 extern "C" void svae_gpu_register(int kernel, int D, int wide, void* handle) {
   std::lock_guard<std::mutex> lock(svae::mutex);
   svae::kernels[{kernel, D, wide}] = handle;

@@ -8,37 +8,42 @@
 
 namespace svae {
 
-constexpr int kJoined = kWarp - 1;  // nodes of a warp
-
-// The memory of a warp: rows of its nodes, and the transition: what it adds to its first node, rows of V'W and A, b.
+// The memory of a warp: rows of its nodes; what transitions add to a node: none, that into it, that out of it, both;
+// rows of V'W and A, b.
 template <int D, class S>
 struct JoinDesk {
   static constexpr int DS = Team<D>::DS, DD = D * D, matrix = (DD * int(sizeof(S)) + 7) / 8,
                        row = Message<D>::size > matrix ? Message<D>::size : matrix, tile = (kWarp * row + 1) / 2 * 2,
                        triangle = (kTriangle<D> + 1) / 2 * 2, base = triangle + DS,
-                       size = tile + 2 * base + 2 * D * DS + DS;
-  double *rows, *left, *none, *VW, *A, *b;
+                       size = tile + 4 * base + 2 * D * DS + DS;
+  double *rows, *added, *VW, *A, *b;
   __device__ explicit JoinDesk(double* p)
-      : rows(p), left(p + tile), none(left + base), VW(none + base), A(VW + D * DS), b(A + D * DS) {}
+      : rows(p), added(p + tile), VW(added + 4 * base), A(VW + D * DS), b(A + D * DS) {}
   __device__ S* numbers() const { return reinterpret_cast<S*>(rows); }
   __device__ void bring_transition(const Args& a, const BothWays<D>& given, long long sequence, int lane) const {
     const S *A_ = input<S>(a, kA, sequence), *b_ = input<S>(a, kB, sequence);
-    for (int n = lane; n < base; n += kWarp) none[n] = 0;
+    auto add = [&](int n, double W, double V) {
+      added[n] = 0;
+      added[base + n] = W;
+      added[2 * base + n] = V;
+      added[3 * base + n] = W + V;
+    };
     for (int n = lane; n < DD; n += kWarp) {
       const int i = n / D, j = n % D;
       VW[i * DS + j] = given.VW[n];
       A[i * DS + j] = double(A_[n]);
-      if (i >= j) left[at(i, j)] = given.VV[n];
+      if (i >= j) add(at(i, j), given.WW[n], given.VV[n]);
     }
     for (int i = lane; i < D; i += kWarp) {
-      left[triangle + i] = given.minus_Vw[i];
+      add(triangle + i, given.Ww[i], given.minus_Vw[i]);
       b[i] = double(b_[i]);
     }
   }
   // What a node has before the messages to it.
-  __device__ static void begin(Message<D>& m, const double* base) {
-    load_vector<kTriangle<D>>(m.s, base);
-    load_vector<D>(m.v, base + triangle);
+  __device__ void begin(Message<D>& m, bool into, bool out) const {
+    const double* from = added + ((into ? 1 : 0) + (out ? 2 : 0)) * base;
+    load_vector<kTriangle<D>>(m.s, from);
+    load_vector<D>(m.v, from + triangle);
   }
 };
 
@@ -54,6 +59,7 @@ struct Nodes {
     last = T - begin < kWarp ? T - begin : kWarp;
     ours = lane > 0 && t < T;
   }
+  __device__ int inside(int T) const { return t < 0 ? 0 : t < T ? t : T - 1; }
 };
 
 // A node in the hands of its thread.
@@ -68,13 +74,12 @@ struct Joiner {
   enum Matrix { kFiltered, kLeft, kSmoothed };
   double mf[D], d[D], difference;  // filtered mean; that less the predicted one; log |precision| less that predicted
 
-  // The messages to the warp's nodes, one way.
+  // The messages to the warp's nodes, one way: they are there after `arrived`.
   __device__ void bring_messages(const double* from) {
     constexpr int size = Message<D>::size;
     __syncwarp();
     bring<size>(s.rows + nodes.first * size, from + (long long)(nodes.begin + nodes.first) * size,
                 nodes.last - nodes.first);
-    arrived();
   }
   // Rows of W numbers of a thread's own nodes to an output, of which there are `steps` in a sequence.
   template <int W, class Entry>
@@ -132,40 +137,41 @@ struct Joiner {
     }
   }
 
-  // log Z and kl, from the smoothed root and mean.
-  __device__ void weigh(const double (&B)[kTriangle<D>], const double (&mean)[D]) {
+  // The potentials of the nodes: h, and visit(i, j, J_ij) for the lower triangle.
+  template <class Visit>
+  __device__ void each_potential(double (&h)[D], Visit visit) {
     const S *J = input<S>(a, kJ, sequence), *h_ = input<S>(a, kH, sequence);
     __syncwarp();
     bring<DD>(s.numbers() + nodes.first * DD, J + (long long)(nodes.begin + nodes.first) * DD,
               nodes.last - nodes.first);
-    double h[D], residual[D], pushed[D], quadratic = 0;  // h - J mf, J d, tr J (P + ee')
-    const int t = nodes.t < 0 ? 0 : nodes.t < a.T ? nodes.t : a.T - 1;
 #pragma unroll
-    for (int i = 0; i < D; i++) {
-      h[i] = residual[i] = double(h_[(long long)t * D + i]);
-      pushed[i] = 0;
-    }
+    for (int i = 0; i < D; i++) h[i] = double(h_[(long long)nodes.inside(a.T) * D + i]);
     arrived();
     read_row<DD>(s.numbers() + nodes.lane * DD, [&](int n, S x) {
-      const int i = n / D, j = n % D;
-      if (i < j) return;
-      const double y = double(x);
+      if (n / D >= n % D) visit(n / D, n % D, double(x));
+    });
+  }
+
+  // log Z and kl, from the smoothed root and mean.
+  __device__ void weigh(const double (&B)[kTriangle<D>], const double (&mean)[D]) {
+    double h[D], residual[D] = {}, pushed[D] = {}, kl = difference;  // - J mf, J d
+    each_potential(h, [&](int i, int j, double y) {
       double P = (mean[i] - mf[i]) * (mean[j] - mf[j]);
 #pragma unroll
       for (int k = 0; k < D; k++) P = k <= j ? fma(B[at(i, k)], B[at(j, k)], P) : P;
-      quadratic = fma(i == j ? y : 2 * y, P, quadratic);
+      kl = fma(i == j ? -y : -2 * y, P, kl);
       residual[i] = fma(-y, mf[j], residual[i]);
       pushed[i] = fma(y, d[j], pushed[i]);
       if (i == j) return;
       residual[j] = fma(-y, mf[i], residual[j]);
       pushed[j] = fma(y, d[i], pushed[j]);
     });
-    double log_z = -difference, kl = difference - quadratic;
+    double log_z = -difference;
 #pragma unroll
     for (int i = 0; i < D; i++) {
-      const double g = residual[i] + pushed[i], e = mean[i] - mf[i];
+      const double r = h[i] + residual[i], g = r + pushed[i], e = mean[i] - mf[i];
       log_z += (mf[i] - d[i]) * (h[i] + g) + g * d[i];
-      kl += (d[i] + 2 * e) * residual[i];
+      kl += (d[i] + 2 * e) * r;
     }
     if (!nodes.ours) return;
     output<S>(a, kOutLogZ, sequence, a.T)[nodes.t] = S(log_z / 2);
@@ -177,15 +183,17 @@ struct Joiner {
   __device__ void run() {
     Message<D> m;
     double filtered = 0;
+    bring_messages(given.there);
 #pragma unroll 1
     for (int matrix = kFiltered; matrix <= kSmoothed; matrix++) {
-      if (matrix != kLeft) bring_messages(given.there);
-      s.begin(m, matrix == kLeft ? s.left : s.none);
+      s.begin(m, nodes.t > 0, matrix == kLeft || (matrix == kSmoothed && nodes.t + 1 < a.T));
+      arrived();
 #pragma unroll 1
       for (int n = 0;; n++) {
         m.add(s.rows + nodes.lane * Message<D>::size);
         if (n == 1 || matrix != kSmoothed) break;
         bring_messages(given.back);
+        arrived();
       }
       const double logdet = root_of_inverse<D, S>(m.s);
       apply<D>(m.s, m.v);
@@ -198,6 +206,7 @@ struct Joiner {
       write_root(matrix == kLeft ? kOutBack : kOutSqrt, matrix == kLeft ? a.T - 1 : a.T, m.s);
       if (matrix == kSmoothed) continue;
       write_gain(m.s);
+      bring_messages(given.there);
       predict(filtered, logdet - filtered);
     }
     write<D>(kOutMean, a.T, [&](int n) { return m.v[n]; });
@@ -205,17 +214,24 @@ struct Joiner {
   }
 };
 
-// Two stretches of a sequence, one after the other.
+// Two stretches of a sequence, as far from the middle: their messages come at about the same time, the middle's first.
 template <int D, class S>
 __device__ inline void join_same(const Args& a, double* shared) {
-  const int stretches = (a.T + kJoined - 1) / kJoined, begin = 2 * int(blockIdx.x / batch_of(a));
+  const int stretches = (a.T + kJoined - 1) / kJoined, rank = int(blockIdx.x / batch_of(a));
   const long long sequence = blockIdx.x % batch_of(a);
   const BothWays<D> given(a, sequence);
   const JoinDesk<D, S> desk(shared);
   desk.bring_transition(a, given, sequence, threadIdx.x);
 #pragma unroll 1
-  for (int stretch = begin; stretch < begin + 2 && stretch < stretches; stretch++)
-    Joiner<D, S>{a, sequence, desk, given, Nodes(a.T, stretch)}.run();
+  for (int side = 0; side < 2; side++) {
+    const int stretch = side ? stretches / 2 + rank : stretches / 2 - 1 - rank;
+    if (stretch < 0 || stretch >= stretches) continue;
+    const Nodes nodes(a.T, stretch);
+    wait_until(given.sent, nodes.begin + nodes.last);  // those who send wait for nobody
+    wait_until(given.sent + 1, a.T - nodes.begin - nodes.first);
+    Joiner<D, S>{a, sequence, desk, given, nodes}.run();
+  }
+  if (stretches / 2 + rank + 1 >= stretches) wait_for_previous();  // this kernel ends last
 }
 
 }  // namespace svae

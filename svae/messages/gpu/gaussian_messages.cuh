@@ -11,54 +11,64 @@ template <int D, class S>
 struct MessageDesk {
   using C = Circle<D>;
   __device__ static constexpr int even(int n) { return (n + 1) / 2 * 2; }
-  static constexpr int L = C::L, DS = Team<D>::DS, row = C::N + 2 + C::N % 4, rows = C::lanes * row,
+  __device__ static constexpr int twice_odd(int n) { return even(n) % 4 == 2 ? even(n) : even(n) + 2; }
+  static constexpr int N = C::N, DS = Team<D>::DS, row = twice_odd(C::pairs), rows = C::lanes * row,
                        potentials = even((D * (D + 1) * int(sizeof(S)) + 7) / 8);
-  static constexpr int used = 3 * rows + (7 * L + 1) * DS + potentials;
+  static constexpr int used = 2 * rows + (3 * N + 4) * DS + potentials;
   static constexpr int size = used + ((C::lanes * DS - used) % 16 + 16) % 16, shared = C::G * size;
-  // S and -r, a row of pairs for each lane; what the transition adds to both its ends, likewise; its columns; those of
-  // the solution, once around; J and h
-  double *node, *left, *reached, *cross, *Y;
+  // S, a row of pairs for each lane; what the transitions at both sides add to it, likewise, and to -r; -r; columns of
+  // the transition; those of the solution, the vector's behind them; J and h
+  double *node, *added, *vector, *cross, *Y;
   S* potential;
   __device__ explicit MessageDesk(double* p)
-      : node(p), left(node + rows), reached(left + rows), cross(reached + rows), Y(cross + 2 * L * DS),
-        potential(reinterpret_cast<S*>(Y + (5 * L + 1) * DS)) {}
+      : node(p), added(node + rows), vector(added + rows), cross(vector + 2 * DS), Y(cross + N * DS),
+        potential(reinterpret_cast<S*>(Y + 2 * (C::L + 1) * DS)) {}
 };
 
 // A lane's share of a chain's messages, one way.
 template <int D, class S>
 struct Sender {
   using C = Circle<D>;
-  static constexpr int L = C::L, N = C::N, pairs = C::pairs, DS = Team<D>::DS, DD = D * D, row = MessageDesk<D, S>::row;
+  static constexpr int L = C::L, N = C::N, pairs = C::pairs, products = C::products, DS = Team<D>::DS, DD = D * D,
+                       row = MessageDesk<D, S>::row;
   const MessageDesk<D, S> s;
   const bool forward;
   const int l;
-  const double sign, kept;  // r goes with -1 among the columns; whether a message is kept with the node's own potential
-  int place[pairs];         // in J, and h behind it
-  S own[pairs];             // the potential of the node that is next
-  double M[pairs];          // the message
+  const double kept;  // whether a message is kept with the node's own potential
+  int place[pairs];   // in J, and h behind it
+  S own[pairs];       // the potential of the node that is next
+  double M[pairs];    // the message
   __device__ Sender(const MessageDesk<D, S>& s, bool forward, int l)
-      : s(s), forward(forward), l(l), sign(l < L ? 1 : -1), kept(forward ? 1 : 0) {
+      : s(s), forward(forward), l(l), kept(forward ? 1 : 0) {
 #pragma unroll
     for (int n = 0; n < pairs; n++) {
-      const int i = C::own(n, l), j = C::other(n, l);
-      place[n] = l == L ? DD + (j < D ? j : 0) : i < D && j < D ? (i > j ? i * D + j : j * D + i) : 0;
+      const int i = C::own(n, l), j = n < products ? C::other(n, l) : 0;
+      place[n] = n >= products ? DD + (i < D ? i : 0) : i < D && j < D ? (i > j ? i * D + j : j * D + i) : 0;
     }
   }
 
+  __device__ static double entry(const double* matrix, const double* vector, int place) {
+    return place < DD ? matrix[place] : vector[place - DD];
+  }
+  __device__ static constexpr double sign(int n) { return n < products ? 1 : -1; }
   // The transition, and the message that comes first: the first state, or nothing.
   __device__ void begin(const BothWays<D>& given) {
-    auto entry = [&](const double* matrix, const double* vector, int n) {
-      return l < L ? matrix[place[n]] : vector[place[n] - DD];
-    };
 #pragma unroll
     for (int n = 0; n < pairs; n++) {
-      const double V = entry(given.VV, given.minus_Vw, n), W = entry(given.WW, given.Ww, n);
-      s.left[l * row + n] = sign * (forward ? V : W);
-      s.reached[l * row + n] = forward ? W : V;
-      M[n] = forward ? entry(given.first_WW, given.first_Ww, n) : 0;
+      const double V = entry(given.VV, given.minus_Vw, place[n]), W = entry(given.WW, given.Ww, place[n]);
+      s.added[l * row + n] = sign(n) * (forward ? V : W);
+      M[n] = forward ? entry(given.first_WW, given.first_Ww, place[n]) : 0;
     }
     for (int c = l; c < N && l < L; c += L)
       for (int i = 0; i < D; i++) s.cross[c * DS + i] = c < D ? given.VW[forward ? i * D + c : c * D + i] : 0;
+  }
+  // After the first node: messages that follow come by a transition.
+  __device__ void go_on(const BothWays<D>& given) {
+#pragma unroll
+    for (int n = 0; n < pairs; n++) {
+      const double V = entry(given.VV, given.minus_Vw, place[n]), W = entry(given.WW, given.Ww, place[n]);
+      s.added[l * row + n] += sign(n) * (forward ? W : V);
+    }
   }
   // The potential of a node, on its way; and when it is there.
   __device__ void fetch(const S* J, const S* h) const {
@@ -74,38 +84,49 @@ struct Sender {
   // Leaves a node with its own potential and that of the transition out of it.
   __device__ void arrive() {
     double node[row];
-    load_vector<row>(node, s.left + l * row);
+    load_vector<row>(node, s.added + l * row);
 #pragma unroll
     for (int n = 0; n < pairs; n++) {
       const double x = double(own[n]);
-      node[n] = fma(M[n], sign, fma(x, sign, node[n]));
+      node[n] = fma(M[n] + x, sign(n), node[n]);
       M[n] = fma(x, kept, M[n]);
     }
-    store_vector<row>(s.node + l * row, node);
+#pragma unroll
+    for (int n = 0; n < products; n += 2)
+      *together<double2>(s.node + l * row + n) = double2{node[n], node[n + 1]};
+    s.vector[l < L ? l : N] = node[products];  // the vector's lane has none of it
+    s.vector[l < L ? l + L : N + 1] = node[products + 1];
     __syncwarp();
   }
   // The message to the node, with its own potential on the way forward.
   __device__ void keep(double* out) const {
 #pragma unroll
-    for (int n = 0; n < pairs; n++) out[n * C::lanes] = M[n];
+    for (int n = 0; n < pairs; n++)
+      if (l < L) out[n * L] = M[n];
   }
-  // The node is removed: the message is what the transition adds there, less C'S^-1 [C -r]. Before, the one that
+  // Entry n of the message: a product of columns, taken off.
+  __device__ void take_off(int n, const double (&z)[D], const double (&y)[D]) {
+    M[n] = 0;
+#pragma unroll
+    for (int k = 0; k < D; k++) M[n] = fma(-z[k], y[k], M[n]);
+  }
+  // The node is removed: the message is - C'S^-1 [C -r], and what the transition adds is left out. Before, the one that
   // reached the node is kept, and the potential of the node after the next is fetched.
   __device__ void remove(double* out, const S* J, const S* h) {
     double S_[kTriangle<D>], z[2][D], y[2][D];
 #pragma unroll
     for (int l = 0; l < L; l++)
 #pragma unroll
-      for (int n = 0; n < pairs; n += 2) {
+      for (int n = 0; n < products; n += 2) {
         const double2 x = pair(s.node + l * row + n);
         if (C::inside(n, l)) S_[at(C::own(n, l), C::other(n, l))] = x.x;
-        if (C::inside(n + 1, l)) S_[at(C::own(n + 1, l), C::other(n + 1, l))] = x.y;
+        if (n + 1 < products && C::inside(n + 1, l)) S_[at(C::own(n + 1, l), C::other(n + 1, l))] = x.y;
       }
     receive();
     keep(out);
     fetch(J, h);
-    load_vector<D>(z[0], l < L ? s.cross + l * DS : s.node + L * row);
-    load_vector<D>(z[1], l < L ? s.cross + (l + L) * DS : s.node + L * row);
+    load_vector<D>(z[0], l < L ? s.cross + l * DS : s.vector);
+    load_vector<D>(z[1], l < L ? s.cross + (l + L) * DS : s.vector);
     decompose<D>(S_, [&](int k, double) {
 #pragma unroll
       for (int n = 0; n < 2; n++) {
@@ -114,33 +135,31 @@ struct Sender {
         for (int j = 0; j < k; j++) z[n][j] = fma(-S_[at(k, j)], z[n][k], z[n][j]);
       }
     });
-    double* to = s.Y + (l < L ? l : 3 * L) * DS;  // those of the vector are not read
-    store_vector<D>(to, y[0]);
-    store_vector<D>(to + L * DS, y[1]);
-    store_vector<D>(to + N * DS, y[0]);
+    store_vector<D>(s.Y + (l < L ? l : N) * DS, y[0]);
+    store_vector<D>(s.Y + (l + L + (l < L ? 0 : 1)) * DS, y[1]);
+    take_off(0, z[0], y[0]);
+    take_off(1, z[1], y[1]);
+    take_off(2, z[0], y[1]);
     __syncwarp();
-    double x[row];
-    load_vector<row>(x, s.reached + l * row);
-    const double* columns = s.Y + (l < L ? l : 0) * DS;
 #pragma unroll
-    for (int half = 0; half < 2; half++) {  // columns of a half at once, so that no sum waits for itself
-      double Y[L][D];
-#pragma unroll
-      for (int n = 0; n < L; n++) load_vector<D>(Y[n], columns + (half * L + n) * DS);
-#pragma unroll
-      for (int k = 0; k < D; k++) {
-#pragma unroll
-        for (int n = 0; n < L; n++) x[half * L + n] = fma(-z[half][k], Y[n][k], x[half * L + n]);
-        if (half) x[N] = fma(-z[0][k], Y[0][k], x[N]);
-      }
+    for (int ahead = 1; ahead <= L / 2; ahead++) {
+      const int m = l + ahead < L ? l + ahead : (l + ahead - L) % L;
+      load_vector<D>(y[0], s.Y + m * DS);
+      load_vector<D>(y[1], s.Y + (m + L) * DS);
+      take_off(4 * ahead - 1, z[1], y[0]);
+      take_off(4 * ahead, z[0], y[0]);
+      take_off(4 * ahead + 1, z[1], y[1]);
+      take_off(4 * ahead + 2, z[0], y[1]);
     }
-#pragma unroll
-    for (int n = 0; n < pairs; n++) M[n] = x[n];
+    load_vector<D>(y[0], s.Y + N * DS);
+    take_off(products, z[0], y[0]);
+    take_off(products + 1, z[1], y[0]);
   }
 };
 
 template <int D, class S>
 __device__ inline void messages_same(const Args& a, double* shared) {
+  let_next_begin();
   const Circle<D> circle;
   const bool forward = blockIdx.x % 2 == 0;
   const long long batch = batch_of(a), own = (long long)(blockIdx.x / 2) * Circle<D>::G + circle.group,
@@ -154,19 +173,24 @@ __device__ inline void messages_same(const Args& a, double* shared) {
     J += n < a.T ? step * D * D : 0;
     h += n < a.T ? step * D : 0;
   };
+  int* sent = scratch.sent + (forward ? 0 : 1);
+  const int due = forward ? 0 : (a.T + 1) % kJoined;  // when all messages of a stretch are there
   sender.begin(scratch);
   sender.fetch(J, h);
   sender.receive();
   next(1);
   sender.fetch(J, h);
   sender.arrive();
+  sender.go_on(scratch);
   for (int n = 1; n < a.T; n++) {
     next(n + 1);
     sender.remove(out, J, h);
     out += step * Message<D>::size;
     sender.arrive();
+    if (n % kJoined == due) tell(sent, n, circle.l == 0);
   }
   sender.keep(out);
+  tell(sent, a.T, circle.l == 0);
 }
 
 }  // namespace svae

@@ -63,6 +63,36 @@ __device__ inline double logarithm(double x) {
   return double(logf(head) + __fdividef(float(rest - double(head)), head)) + (power * 0.693147180559945309417 + none);
 }
 
+// The kernel behind this one may begin when all blocks have come here; it waits for what it needs.
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits for the end of the kernel in front.
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// A number in memory by which one lane tells others what its warp has written; and how they wait for it.
+__device__ inline void tell(volatile int* p, int n, bool speaks) {
+  __threadfence();
+  __syncwarp();
+  if (speaks) *p = n;
+}
+__device__ inline void wait_until(const volatile int* p, int n) {
+  while (*p < n) {
+#ifndef SVAE_EMULATE
+    asm volatile("nanosleep.u32 1000;");
+#endif
+  }
+  __threadfence();
+  __syncwarp();
+}
+
 template <int D>
 __device__ inline void load_vector(double (&x)[D], const double* p) {
 #pragma unroll
