@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
     step: int
     total: int
-    phase: str  # "warm-up" or "fit"
+    phase: str  # "warm-up", "states" (q(theta) begins where the warm networks put the data) or "fit"
     model: SVAE  # of the best restart so far; of the last step: the model that the fit returns
     bound: float  # estimated from this step's batch
     held_out: float  # of held-out recordings, without the global KL; NaN where it was not measured

@@ -44,9 +44,10 @@ def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Ite
         yield told._replace(note=note)
     simple = local(placed[0])
     model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
-    model = _initialize.at_latents(model, _latents(simple, data.train), seed=seed)
     total = config.restarts * config.warmup_steps + config.steps
-    yield Step(first + config.warmup_steps, total, "warm-up", model, np.nan, np.nan, 0, np.nan, "")
+    ended = Step(first + config.warmup_steps, total, "states", model, np.nan, np.nan, 0, np.nan, "")
+    yield ended  # before what may take a while
+    yield ended._replace(model=_initialize.at_latents(model, _latents(simple, data.train), seed=seed))
 
 
 def _standard(config):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 
 def quiet(steps: Iterable, title: str) -> Iterator:
@@ -12,13 +12,14 @@ def quiet(steps: Iterable, title: str) -> Iterator:
 
 
 def bar(steps: Iterable, title: str) -> Iterator:
-    """A progress bar: bound, held-out bound, states in use, frames per second, time left; notes go above it."""
+    """A progress bar: phase, bound, held-out bound, states in use, frames per second, time left; notes go above it."""
     shown = {"bound": "–", "held_out": "–", "states_in_use": "–", "frames_per_second": "–"}
     with Progress(*_columns(), console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=None, **shown)
         for step in steps:
             shown |= _numbers(step)
-            progress.update(task, completed=step.step, total=step.total, **shown)
+            about = f"{title}, {step.phase}"
+            progress.update(task, description=about, completed=step.step, total=step.total, **shown)
             if step.note:
                 progress.console.print(f"step {step.step}: {step.note}", markup=False, highlight=False)
             yield step
@@ -26,6 +27,7 @@ def bar(steps: Iterable, title: str) -> Iterator:
 
 def _columns():
     return (
+        SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),

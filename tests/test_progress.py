@@ -7,6 +7,7 @@ from svae.progress import bar, quiet
 class Step(NamedTuple):
     step: int
     total: int
+    phase: str
     bound: float
     held_out: float | None
     states_in_use: float | None
@@ -15,9 +16,9 @@ class Step(NamedTuple):
 
 
 STEPS = [
-    Step(1, 3, -12.3456, None, None, 1e5),
-    Step(2, 3, math.nan, -13.5, 4.0, 123456.0, "column [2] is constant"),
-    Step(3, 3, -11.0, None, 5.0, 2e5),
+    Step(1, 3, "warm-up", -12.3456, None, None, 1e5),
+    Step(2, 3, "states", math.nan, -13.5, 4.0, 123456.0, "column [2] is constant"),
+    Step(3, 3, "fit", -11.0, None, 5.0, 2e5),
 ]
 
 
@@ -31,10 +32,10 @@ def test_steps_pass_through_unchanged_and_one_at_a_time():
 
 def test_the_bar_shows_the_last_known_numbers(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    list(bar(iter(STEPS), "fit"))
+    list(bar(iter(STEPS), "run 7"))
     line = capsys.readouterr().err
     for text in (
-        "fit",
+        "run 7, fit",
         "3/3",
         "bound -11",
         "held out -13.5",

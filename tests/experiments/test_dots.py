@@ -28,7 +28,7 @@ TINY = dots.Settings(
 
 def unchanged(model, data):
     """The steps of a fit that leaves its model as it is: `fit` has tests of its own, and takes long to compile."""
-    for phase, steps in (("warm-up", range(1, 4)), ("warm-up", [3]), ("fit", range(4, 8))):
+    for phase, steps in (("warm-up", range(1, 4)), ("states", [3, 3]), ("fit", range(4, 8))):
         yield from (Step(i, 7, phase, model, 0.0, np.nan, 1, 1.0, "") for i in steps)
 
 
