@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from svae import expfam
@@ -19,7 +20,7 @@ HALVINGS = 30
 class State(NamedTuple):
     """What the optimiser remembers, beside the model."""
 
-    networks: Any  # of optax
+    networks: Any  # of optax, for all weights in one vector
     damping: Float[Array, ""]  # shrinks all steps after a failure, and recovers
     step: Int[Array, ""]
 
@@ -51,7 +52,16 @@ def networks(model: SVAE) -> tuple:
 
 
 def init(model: SVAE, optimizer: optax.GradientTransformation) -> State:
-    return State(optimizer.init(networks(model)), jnp.ones(()), jnp.zeros((), int))
+    return State(optimizer.init(ravel_pytree(networks(model))[0]), jnp.ones(()), jnp.zeros((), int))
+
+
+class Trial(NamedTuple):
+    """A natural step that was tried: q after it, whether twice the step stays in the domain, and the next rho."""
+
+    q: Any
+    inside: Bool[Array, ""]
+    rho: Float[Array, ""]
+    halvings: Int[Array, ""]
 
 
 def natural_step(q: Any, direction: Any, rho: Float[Array, ""]) -> tuple[Any, Float[Array, ""]]:
@@ -60,29 +70,34 @@ def natural_step(q: Any, direction: Any, rho: Float[Array, ""]) -> tuple[Any, Fl
     With the exact natural gradient a step is no convex combination and can leave the domain. The domain is convex in
     natural parameters, so a step that could be doubled keeps at least half of every scale matrix.
     """
-    outside = lambda state: ~expfam.in_domain(expfam.step(q, direction, 2 * state[0])) & (state[1] < HALVINGS)  # noqa: E731
-    rho, halvings = jax.lax.while_loop(outside, lambda state: (state[0] / 2, state[1] + 1), (rho, 0))
-    rho = jnp.where(halvings < HALVINGS, rho, 0.0)
-    return expfam.step(q, direction, rho), rho
+
+    def attempt(last: Trial) -> Trial:
+        once, twice = (expfam.step(q, direction, rho) for rho in (last.rho, 2 * last.rho))
+        return Trial(once, expfam.in_domain(twice), last.rho / 2, last.halvings + 1)
+
+    more = lambda trial: ~trial.inside & (trial.halvings < HALVINGS)  # noqa: E731
+    trial = jax.lax.while_loop(more, attempt, Trial(q, jnp.array(False), rho, jnp.array(0)))
+    keep = lambda new, old: jnp.where(trial.inside, new, old)  # noqa: E731
+    return jax.tree.map(keep, trial.q, q), keep(2 * trial.rho, 0.0)
 
 
 def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.GradientTransformation, scale) -> Update:
     """One step up the bound; `scale` brings the networks' gradients to nats per frame."""
     rho = state.damping * natural_schedule(model.config, state.step)
     q, rho = natural_step(model.q, gradient.q, rho.astype(jnp.result_type(float)))
-    ascent = jax.tree.map(
-        lambda g: -g * scale, eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array)
-    )
-    changes, networks_state = optimizer.update(ascent, state.networks, networks(model))
-    changes = jax.tree.map(lambda c: state.damping * c, changes)
-    recognize, observe = eqx.apply_updates((model.recognize, model.observe), changes)
-    candidate = SVAE(model.pgm, q, recognize, observe, model.scaling, model.config, model.shape, model.preprocess)
-    good = all_finite(gradient) & all_finite((q, recognize, observe))
+    # All weights in one vector: a leaf at a time, each operation of the optimiser costs more than its numbers.
+    weights, as_networks = ravel_pytree(networks(model))
+    slope = ravel_pytree(eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array))[0]
+    changes, networks_state = optimizer.update(-slope * scale, state.networks, weights)
+    moved = weights + state.damping * changes
+    good = all_finite((gradient.q, slope, q, moved))
     damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
-    keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o) if eqx.is_array(n) else n, new, old)  # noqa: E731
-    return Update(
-        keep(candidate, model), State(keep(networks_state, state.networks), damping, state.step + 1), good, rho
+    keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o), new, old)  # noqa: E731
+    recognize, observe = eqx.combine(as_networks(keep(moved, weights)), (model.recognize, model.observe))
+    candidate = SVAE(
+        model.pgm, keep(q, model.q), recognize, observe, model.scaling, model.config, model.shape, model.preprocess
     )
+    return Update(candidate, State(keep(networks_state, state.networks), damping, state.step + 1), good, rho)
 
 
 def all_finite(tree: Any) -> Bool[Array, ""]:

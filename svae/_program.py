@@ -1,5 +1,6 @@
 """One step as a compiled program, of one model or of all restarts at once, over the devices of a mesh."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,12 +8,19 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from svae import _optimizer
 from svae._model import SVAE
 from svae._sharding import everywhere, others_alive, over, replicated, spread
 from svae.data import Batch
+
+
+class Finite(eqx.Module):
+    """Which parts of the bound and leaves of the gradient were finite, and their names."""
+
+    each: Bool[Array, "... parts"]
+    names: tuple[str, ...] = eqx.field(static=True)
 
 
 class Taken(NamedTuple):
@@ -22,7 +30,7 @@ class Taken(NamedTuple):
     state: Any
     bound: Any
     good: Array
-    finite: dict[str, Array]  # which parts of the bound and leaves of the gradient, by name, were finite
+    finite: Finite
     shown: SVAE | None = None  # of many restarts the one that is shown; taken out by the program, leaf by leaf is slow
     done: Array | None = None  # steps taken by now
 
@@ -30,14 +38,16 @@ class Taken(NamedTuple):
 def _take(model, state, piece, key, num_data, frames, estimator) -> Taken:
     bound, gradient = estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
     update = _optimizer.update(model, gradient, state, _optimizer.networks_optimizer(model.config), 1.0 / frames)
-    return Taken(update.model, update.state, bound, update.good, _finite(gradient) | _finite({"bound": bound.bound}))
+    return Taken(update.model, update.state, bound, update.good, _finite(gradient, bound.bound, update.good))
 
 
-def _finite(tree: Any) -> dict[str, Array]:
-    """Whether each leaf is finite, by its path: q.dynamics.uxT."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(tree, eqx.is_inexact_array))
+def _finite(gradient: Any, bound: Array, good: Bool[Array, ""]) -> Finite:
+    """Of each leaf of the gradient by its path (q.dynamics.uxT), looked at after a bad step only, and of the bound."""
+    paths, leaves = zip(*jax.tree_util.tree_leaves_with_path(eqx.filter(gradient, eqx.is_inexact_array)), strict=True)
+    look = lambda: jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])  # noqa: E731
+    each = jax.lax.cond(good, lambda: jnp.ones(len(leaves), bool), look)
     name = functools.partial(jax.tree_util.keystr, simple=True, separator=".")
-    return {name(path): jnp.all(jnp.isfinite(leaf)) for path, leaf in leaves}
+    return Finite(jnp.append(each, jnp.isfinite(bound)), (*map(name, paths), "bound"))
 
 
 @eqx.filter_jit
@@ -66,7 +76,10 @@ def _all(rest, estimator: Callable) -> Callable:
         every = jax.vmap if len(states.step) > 1 else _alone  # an axis of one in every product costs a fifth of a step
         keys = jax.random.split(keys_of_step(key, states.step[0])[0], len(states.step))
         taken = every(one)(arrays, states, keys)
-        return everywhere(taken._replace(shown=pick(taken.model, restart), done=taken.state.step[0].astype(jnp.int32)))
+        # What no step changes is handed back as it came: the compiler would copy it.
+        models = dataclasses.replace(taken.model, pgm=arrays.pgm, scaling=arrays.scaling)
+        done = taken.state.step[0].astype(jnp.int32)
+        return everywhere(taken._replace(model=models, shown=pick(models, restart), done=done))
 
     return program
 

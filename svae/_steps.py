@@ -94,11 +94,12 @@ def _parts(bound: Any, data: Prepared) -> Parts:
 
 def failure(taken: Taken, i: int, data: Prepared, config) -> str:
     """One sentence when a step was not finite: the leaf, the restart, and the batch."""
-    good = np.atleast_1d(np.asarray(taken.good) & np.asarray(taken.finite["bound"]))
+    finite = np.atleast_2d(np.asarray(taken.finite.each))
+    good = np.atleast_1d(np.asarray(taken.good)) & finite[:, taken.finite.names.index("bound")]
     if good.all():
         return ""
     restart = int(np.argmin(good))
-    bad = [name for name, finite in taken.finite.items() if not np.atleast_1d(np.asarray(finite))[restart]]
+    bad = [name for name, fine in zip(taken.finite.names, finite[restart], strict=True) if not fine]
     what = f"{bad[0]} of the gradient" if bad and bad[0] != "bound" else "the bound" if bad else "the model after it"
     others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
     epoch, number = divmod(i, _batches(data, config))

@@ -48,9 +48,17 @@ PRECISIONS = {"diagonal": lambda D: D, "full": lambda D: D * (D + 1) // 2}  # fr
 
 def factor(raw: Float[Array, " n"], D: int) -> Float[Array, "D D"]:
     """Lower-triangular L (D, D) from n = D entries (diagonal) or D (D + 1)/2 (full): softplus on the diagonal."""
-    raw = LIMIT * jnp.tanh(raw / LIMIT)
-    L = jnp.diag(jax.nn.softplus(raw[:D]))
-    return L if len(raw) == D else L.at[np.tril_indices(D, -1)].set(raw[D:])
+    L = jnp.diag(diagonal(raw[:D]))
+    return L if len(raw) == D else L.at[np.tril_indices(D, -1)].set(_limited(raw[D:]))
+
+
+def diagonal(raw: Float[Array, " D"]) -> Float[Array, " D"]:
+    """The diagonal of `factor`."""
+    return jax.nn.softplus(_limited(raw))
+
+
+def _limited(raw: Float[Array, " n"]) -> Float[Array, " n"]:
+    return LIMIT * jnp.tanh(raw / LIMIT)
 
 
 def unfactor(L: Float[Array, "D D"]) -> Float[Array, " n"]:
@@ -58,6 +66,12 @@ def unfactor(L: Float[Array, "D D"]) -> Float[Array, " n"]:
     diagonal = jnp.diag(L)
     raw = jnp.concatenate([diagonal + jnp.log(-jnp.expm1(-diagonal)), L[np.tril_indices(len(L), -1)]])
     return LIMIT * jnp.arctanh(jnp.clip(raw / LIMIT, -0.999, 0.999))
+
+
+def _as_matrix(diagonal: Float[Array, " D"]) -> Float[Array, "D D"]:
+    """diag(diagonal): D zeros between two entries. Backward it is a slice; `jnp.diag` would add up all D D entries."""
+    D = len(diagonal)
+    return jax.lax.pad(diagonal, jnp.zeros((), diagonal.dtype), [(0, 0, D)]).reshape(D, D)
 
 
 class PotentialHead(eqx.Module):
@@ -71,12 +85,15 @@ class PotentialHead(eqx.Module):
         """What the features add to the guess; 0 in an affine network."""
         return 0.0 if self.guess is None else apply_dense(self.guess, features)
 
-    def precision(self, features: Float[Array, " F"]) -> Float[Array, "D D"]:
-        """J (D, D), symmetric positive definite."""
-        L = factor(apply_dense(self.factor, features), self.latent_dim)
-        diagonal = self.factor.out_features == self.latent_dim
-        square = L * L if diagonal else jnp.matmul(L, L.T, precision="highest")
-        return square + FLOOR * jnp.eye(self.latent_dim, dtype=L.dtype)
+    def potential(self, mu: Float[Array, " D"], features: Float[Array, " F"]) -> Gaussian:
+        """J (D, D), symmetric positive definite, and h = J mu."""
+        raw = apply_dense(self.factor, features)
+        if len(raw) == self.latent_dim:
+            J = jnp.square(diagonal(raw)) + FLOOR
+            return Gaussian(_as_matrix(J), J * mu)
+        L = factor(raw, self.latent_dim)
+        J = jnp.matmul(L, L.T, precision="highest") + FLOOR * jnp.eye(len(L), dtype=L.dtype)
+        return Gaussian(J, jnp.sum(J * mu[None], -1))
 
 
 class Recognition(eqx.Module):
@@ -100,10 +117,8 @@ class Recognition(eqx.Module):
         self, y: Float[Array, "*event"], observed: Bool[Array, "*event"], features: Float[Array, " F"]
     ) -> Gaussian:
         """The potential of one frame, zero if nothing of it is observed."""
-        mu, J = self.guess(y, observed, features), self.head.precision(features)
-        h = jnp.sum(J * mu[None], -1)
-        seen = jnp.any(observed)
-        return Gaussian(jnp.where(seen, J, 0), jnp.where(seen, h, 0))
+        psi, seen = self.head.potential(self.guess(y, observed, features), features), jnp.any(observed)
+        return Gaussian(jnp.where(seen, psi.J, 0), jnp.where(seen, psi.h, 0))
 
     def guess(
         self, y: Float[Array, "*event"], observed: Bool[Array, "*event"], features: Float[Array, " F"]

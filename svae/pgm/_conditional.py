@@ -151,21 +151,32 @@ def chain_kl(q: GaussianSmoothed, first: Expected, penalty: Float[Array, " N"], 
 
 
 def steps_penalty(dynamics: Expected, q: GaussianSmoothed) -> Float[Array, " N"]:
-    """`expected_penalty` of every step, each with a conditional of its own."""
-    return _form_of_previous(dynamics.E, q) / 2 + dynamics.constant
+    """`expected_penalty` of every step, each with a conditional of its own; it sees marginals and no pairs of steps."""
+    D, root, E = q.mean.shape[1], mT(q.sqrt[:-1]), dynamics.E
+    u = jnp.concatenate([q.mean, jnp.ones_like(q.mean[:, :1])], -1)[:-1]
+    form = jnp.sum(root * mm(root, E[..., :D, :D]), (-2, -1)) + jnp.sum(u * mv(E, u), -1)
+    return form / 2 + dynamics.constant
 
 
 def shared_penalty(moments: ConditionalMoments, q: GaussianSmoothed) -> Float[Array, " N"]:
     """The same of one conditional for all steps."""
-    return _form_of_previous(moments.E, q) / 2 + (moments.logdet - 2 * logdet_tril(moments.L)) / 2
+    roots = jnp.pad(mT(q.sqrt[:-1]), ((0, 0), (0, 0), (0, 1)))
+    means = jnp.pad(q.mean[:-1, None], ((0, 0), (0, 0), (0, 1)), constant_values=1)
+    form = _shared_form(moments.E, jnp.concatenate([roots, means], 1))
+    return form / 2 + (moments.logdet - 2 * logdet_tril(moments.L)) / 2
 
 
-def _form_of_previous(E: Float[Array, "*N U U"], q: GaussianSmoothed) -> Float[Array, " N"]:
-    """E u'E u of u = (x_t, 1): it sees the marginals of a chain, and no pairs."""
-    D, root = q.mean.shape[1], mT(q.sqrt[:-1])
-    u = jnp.concatenate([q.mean, jnp.ones_like(q.mean[:, :1])], -1)[:-1]
-    Eu = mm(u, E) if E.ndim == 2 else mv(E, u)
-    return jnp.sum(root * mm(root, E[..., :D, :D]), (-2, -1)) + jnp.sum(u * Eu, -1)
+@jax.custom_jvp
+def _shared_form(E: Float[Array, "U U"], R: Float[Array, "N M U"]) -> Float[Array, " N"]:
+    """The sum of r'E r over the rows of each R, E symmetric: its derivative in R is the product that its value has."""
+    return jnp.sum(R * mm(R, E), (-2, -1))
+
+
+@_shared_form.defjvp
+def _(primals, tangents):
+    (E, R), (dE, dR) = primals, tangents
+    RE = mm(R, E)
+    return jnp.sum(R * RE, (-2, -1)), jnp.sum(R * mm(R, dE), (-2, -1)) + 2 * jnp.sum(dR * RE, (-2, -1))
 
 
 def _steps(q: GaussianSmoothed) -> tuple[Array, ...]:
