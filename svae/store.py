@@ -96,8 +96,17 @@ def compare(found: dict[str, str], skeleton: object, where: str) -> None:
     for name in sorted(found.keys() | wanted.keys()):
         here, asked = found.get(name, "nothing"), wanted.get(name, "nothing")
         if here != asked:
-            hint = "; was it saved with another jax_enable_x64?" if "float64" in here + asked else ""
-            raise StoreError(f"{where} holds {here} as {name}, but its configuration asks for {asked}{hint}")
+            raise StoreError(
+                f"{where} holds {here} as {name}, but its configuration asks for {asked}{_hint(here, asked)}"
+            )
+
+
+def _hint(here: str, asked: str) -> str:
+    if "float64" in here + asked:
+        return "; was it saved with another jax_enable_x64?"
+    if "nothing" in (here, asked):
+        return "; another version of svae saved it: go on with that one, or begin again in another folder"
+    return ""
 
 
 def _name(path):

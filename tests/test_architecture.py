@@ -52,6 +52,7 @@ ARROWS = {
     "compare": ("report", "runs"),
     "sweep": ("experiments", "runs"),
     "cli": ("bench", "compare", "experiments", "progress", "report", "runs", "sweep", "view", "__init__"),
+    "__main__": ("cli",),
 }
 ARRAYS = {"jax", "jaxtyping", "numpy"}
 OUTSIDE = {  # what each room may import from outside besides the standard library
@@ -92,6 +93,7 @@ OUTSIDE = {  # what each room may import from outside besides the standard libra
     "compare": {"jaxtyping", "numpy", "scipy", "matplotlib"},
     "sweep": {"numpy"},
     "cli": {"cyclopts", "rich", "jax", "numpy", "scipy"},
+    "__main__": set(),
 }
 KWARGS_ALLOWED = {"make", "set_params"}  # the second is scikit-learn's protocol
 PICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

@@ -244,6 +244,13 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change):
     assert "\n" not in str(caught.value)
 
 
+def test_what_another_version_saved_is_told_from_other_faults():
+    skeleton = {"mu": jax.ShapeDtypeStruct((3,), np.float32)}
+    for found, hint in (({"nu": "float32[3]"}, "another version"), ({"mu": "float64[3]"}, "jax_enable_x64")):
+        with pytest.raises(StoreError, match=hint):
+            store.compare(found, skeleton, "the checkpoint")
+
+
 @pytest.mark.parametrize("name", ["format", "config", "shape", "file", "arrays", "extra"])
 def test_a_manifest_without_one_of_its_entries_is_refused(tmp_path, name):
     save(another(1), tmp_path)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-RUN = "import sys; from svae.cli import main; sys.exit(main())"
 # Programs as they come, hardly optimised: here they run once, and compiling them is all that takes time.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
@@ -22,7 +21,7 @@ def environment(**more):
 
 
 def command(*arguments):
-    return [sys.executable, "-c", RUN, *map(str, arguments)]
+    return [sys.executable, "-m", "svae", *map(str, arguments)]
 
 
 def svae(*arguments, folder=None, **more):
