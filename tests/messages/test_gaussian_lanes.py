@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from svae.messages import GaussianChain, gaussian_lanes, gaussian_sequential, lanes, lanes_roots
+from svae.messages import GaussianChain, gaussian_lanes, lanes, lanes_roots
 from svae.messages.lanes_layout import LANES, layout
 from tests.messages import oracles
 from tests.messages.test_gaussian import cov, hard, on_device
-from tests.messages.test_shared_dynamics import assert_close, pulled, symmetric
+from tests.messages.test_shared_dynamics import ORACLE, assert_close, pulled, symmetric
 
 OWN, SHARED = GaussianChain(0, 0, 0, 0, 0, 0, 0), GaussianChain(0, 0, None, None, None, 0, 0)
 MIXED = GaussianChain(None, 0, None, 0, 0, None, 0)  # a prior mean and J that all share, too
@@ -48,7 +48,7 @@ def smooth(axes=OWN):
 )
 def test_a_batch_is_one_sequence_after_another(x64, B, T, D, axes, steady):
     chains = batch(B, T, D, axes, steady)
-    got, want = (both(form, axes)(chains) for form in (gaussian_lanes, gaussian_sequential))
+    got, want = (both(form, axes)(chains) for form in (gaussian_lanes, ORACLE))
     assert_close(got, want, 1e-10)
 
 
@@ -77,7 +77,7 @@ def test_cotangents_may_have_a_batch_where_the_chain_has_none(x64):
     def jacobian(form):
         return jax.jit(jax.jacrev(lambda h: form.smooth(chain._replace(h=h)).mean))(chain.h)
 
-    np.testing.assert_allclose(*map(jacobian, (gaussian_lanes, gaussian_sequential)), atol=1e-12)
+    np.testing.assert_allclose(*map(jacobian, (gaussian_lanes, ORACLE)), atol=1e-12)
 
 
 @pytest.mark.parametrize("name, target", [("random walk", 5e-5), ("constant velocity", 5e-4)])
