@@ -62,9 +62,9 @@ def _smooth(chain: GaussianChain) -> GaussianSmoothed:
 
 
 def _smooth_forward(chain):
-    """Smoothing that keeps, of each node, what its derivative would have to find again, as doubles."""
+    """Smoothing that keeps, of each node, what its derivative would have to find again, as doubles (gaussian.cuh)."""
     T, D = chain.h.shape
-    kept = T, 3 * (D * D + D) * 8 // chain.h.dtype.itemsize
+    kept = T, (3 * (D * D + D) + 16) * 8 // chain.h.dtype.itemsize
     *q, kept = _call("smooth_kept", (*_outputs(chain), kept), chain)
     q = GaussianSmoothed(*q)
     return q, (chain, q.sqrt, kept)

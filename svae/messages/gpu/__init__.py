@@ -36,6 +36,10 @@ KERNELS = (  # in the order of kernels.h
     "potential_same",
     "messages_same",
     "join_same",
+    "local_same",
+    "sweeps_same",
+    "meet_same",
+    "total_same",
     "draw",
     "draw_vjp",
     "hmm_filter",
@@ -46,6 +50,7 @@ KERNELS = (  # in the order of kernels.h
     "hmm_smooth_vjp_logs",
 )
 BOTH_WAYS = "potential_same", "messages_same", "join_same"
+BOTH_WAYS_VJP = "local_same", "sweeps_same", "meet_same", "total_same"
 OPERATIONS = {  # FFI target -> the kernels that it launches
     "svae_gpu_gaussian_filter": ("element", "link", "filter"),
     "svae_gpu_gaussian_smooth": ("element", "link", "smooth"),
@@ -53,8 +58,8 @@ OPERATIONS = {  # FFI target -> the kernels that it launches
     "svae_gpu_gaussian_smooth_vjp": KERNELS[4:10],
     "svae_gpu_gaussian_filter_same": ("element_same", "link", "filter_same"),  # one transition for all steps
     "svae_gpu_gaussian_smooth_same": ("element_same", "link", "smooth_same", *BOTH_WAYS),
-    "svae_gpu_gaussian_smooth_kept_same": ("element_same", "link", "smooth_same"),
-    "svae_gpu_gaussian_smooth_vjp_same": (*KERNELS[4:9], "vjp_back_same", "vjp_same"),
+    "svae_gpu_gaussian_smooth_kept_same": ("element_same", "link", "smooth_same", *BOTH_WAYS),
+    "svae_gpu_gaussian_smooth_vjp_same": (*KERNELS[4:9], "vjp_back_same", "vjp_same", *BOTH_WAYS_VJP),
     "svae_gpu_gaussian_draw": ("draw",),
     "svae_gpu_gaussian_draw_vjp": ("draw_vjp",),
     "svae_gpu_hmm_filter": ("hmm_filter",),
@@ -113,7 +118,7 @@ def _load(name: str, D: int, wide: bool) -> None:
 @functools.cache
 def _ready(name: str, D: int, wide: bool) -> None:
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        kernels = (kernel for kernel in OPERATIONS[name] if D <= MOST_BOTH_WAYS or kernel not in BOTH_WAYS)
+        kernels = (kernel for kernel in OPERATIONS[name] if D <= MOST_BOTH_WAYS or kernel not in BOTH_WAYS + BOTH_WAYS_VJP)
         list(pool.map(lambda kernel: _load_once(kernel, D, wide), kernels))
 
 

@@ -98,6 +98,9 @@ def _layout(name: str, D: int) -> tuple[str, int, int]:
         return "gaussian_vjp_link.cuh" if "link" in name else "gaussian_vjp_back.cuh", 32, 1
     if name in ("potential_same", "messages_same"):
         return "gaussian_messages.cuh", 32, 1
+    if name in ("local_same", "sweeps_same", "meet_same", "total_same"):
+        header = {"local_same": "local", "sweeps_same": "sweeps"}.get(name, "meet")
+        return f"gaussian_{header}.cuh", 32, 1
     if name == "join_same":
         return "gaussian_join.cuh", 32, 8 if D <= 10 else 1
     return "gaussian_chunks.cuh" if "element" in name else "gaussian_smooth.cuh", 128, 3 if D <= 10 else 1

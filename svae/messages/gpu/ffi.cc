@@ -68,9 +68,16 @@ static int64_t count_chunks(int64_t T, int64_t B, bool vjp) {
 }
 
 // Whether a batch of chains with one transition is smoothed both ways at once: it fills the device without chunks of
-// time, and a triangle fits into registers.
+// time, and a triangle fits into registers. What is kept for the derivative then are the messages, and the derivative
+// goes by the batch that they were kept for, which may be another than its own.
 static bool both_ways(Kernel kernel, int64_t D, int64_t B) {
-  return kernel == kSmoothSame && D <= kMostBothWays && B >= kFewestBothWays;
+  return (kernel == kSmoothSame || kernel == kVjpBackSame) && D <= kMostBothWays && B >= kFewestBothWays;
+}
+
+static int64_t batch_of(ffi::AnyBuffer x, int axes) {
+  int64_t batch = 1;
+  for (size_t i = 0; i + axes < x.dimensions().size(); i++) batch *= x.dimensions()[i];
+  return batch;
 }
 
 static ffi::Error fail(const char* what) { return ffi::Error(ffi::ErrorCode::kInternal, what); }
@@ -148,6 +155,18 @@ static ffi::Error start_both_ways(Device& device, int D, bool wide, int64_t batc
   return start(device, kJoinSame, D, wide, batch * pairs, args, true);
 }
 
+// The derivative of that: of each node by itself, then along the chain, then put together.
+static ffi::Error start_vjp_both_ways(Device& device, int D, bool wide, int64_t batch, const Args& args) {
+  const int64_t team = team_of(D), sweep = sweep_of(D), stretches = (args.T + kWarp - 1) / kWarp;
+  auto error = start(device, kLocalSame, D, wide, batch * stretches, args);
+  if (error.failure()) return error;
+  error = start(device, kSweepsSame, D, wide, 2 * ((batch + sweep - 1) / sweep), args);
+  if (error.failure()) return error;
+  error = start(device, kMeetSame, D, wide, batch * stretches, args);
+  if (error.failure()) return error;
+  return start(device, kTotalSame, D, wide, (batch + team - 1) / team, args);
+}
+
 static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
                            int64_t T, int64_t D) {
   if (ins.size() != operation.in.size() || outs.size() != operation.out.size())
@@ -184,11 +203,21 @@ static ffi::Error dispatch(const Operation& operation, Device& device, ffi::Rema
     args.scratch = device.scratch(size_t(args.scratch_size) * batch + 2);
     return args.scratch != nullptr;
   };
+  const auto no_room = ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
+  if (vjp && both_ways(operation.kernel, D, batch_of(ins.get<ffi::AnyBuffer>(kVKept).value(), operation.in[kVKept]))) {
+    args.chunks = 1;
+    return reserve(kLocalSame) ? start_vjp_both_ways(device, int(D), wide, batch, args) : no_room;
+  }
   // Messages of all steps are kept for both ways: where there is no room for them, it is done one way at a time.
-  const bool both = both_ways(operation.kernel, D, batch) && outs.size() == 6 && reserve(kJoinSame);
-  if (!both && !reserve(operation.kernel))
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "svae: no memory for a sweep over the chain");
+  bool both = !vjp && both_ways(operation.kernel, D, batch);
+  if (both && outs.size() > kOutKept) {  // there is, where they are kept for the derivative
+    args.scratch = static_cast<double*>(args.out[kOutKept]);
+    args.scratch_size = outs.get<ffi::AnyBuffer>(kOutKept).value()->size_bytes() / batch / sizeof(double);
+  } else {
+    both = both && reserve(kJoinSame);
+  }
   if (both) return start_both_ways(device, int(D), wide, batch, args);
+  if (!reserve(operation.kernel)) return no_room;
   if (vjp) return start_vjp(device, operation.kernel, int(D), wide, batch, args);
   const int64_t team = operation.chunked ? team_of(int(D)) : 1, blocks = (batch * args.chunks + team - 1) / team;
   if (args.chunks > 1) {

@@ -70,8 +70,9 @@ struct BothWays {
   static constexpr int DD = D * D, used = 4 * DD + 3 * D + 3, potential = (used + 1) / 2 * 2;
   double *VV, *VW, *WW, *minus_Vw, *Ww, *logdet, *first_WW, *first_Ww, *first_logdet, *there, *back;
   int* sent;
-  __device__ BothWays(const Args& a, long long sequence) {
-    VV = a.scratch + sequence * a.scratch_size;
+  __device__ BothWays(const Args& a, long long sequence) : BothWays(a.scratch + sequence * a.scratch_size, a.T) {}
+  __device__ BothWays(double* p, int T) {
+    VV = p;
     VW = VV + DD;
     WW = VW + DD;
     minus_Vw = WW + DD;
@@ -82,7 +83,7 @@ struct BothWays {
     first_logdet = first_Ww + D;
     sent = reinterpret_cast<int*>(first_logdet + 1);
     there = VV + potential;
-    back = there + (long long)a.T * Message<D>::size;
+    back = there + (long long)T * Message<D>::size;
   }
   __device__ static long long size(long long T) { return potential + 2 * T * Message<D>::size; }
 };

@@ -5,8 +5,11 @@
 #include "gaussian_chunks.cuh"
 #include "gaussian_join.cuh"
 #include "gaussian_link.cuh"
+#include "gaussian_local.cuh"
+#include "gaussian_meet.cuh"
 #include "gaussian_messages.cuh"
 #include "gaussian_smooth.cuh"
+#include "gaussian_sweeps.cuh"
 #include "gaussian_vjp_back.cuh"
 #include "gaussian_vjp_link.cuh"
 #include "hmm.cuh"
@@ -19,6 +22,7 @@ constexpr int kLargest = 16, kMostStates = 64;
 enum Kernel {
   kElement, kLink, kSmoothChain, kFilterChain, kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack,
   kElementSame, kSmoothSame, kFilterSame, kVjpBackSame, kVjpSame, kPotentialSame, kMessagesSame, kJoinSame,
+  kLocalSame, kSweepsSame, kMeetSame, kTotalSame,
   kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp, kHmmSmoothLogs, kHmmSmoothVjpLogs
 };
 
@@ -45,6 +49,12 @@ inline Shape shape_for(Kernel kernel, bool wide) {
       return {kWarp, wide ? MessageDesk<D, double>::shared : MessageDesk<D, float>::shared};
     case kJoinSame:
       return {kWarp, wide ? JoinDesk<D, double>::size : JoinDesk<D, float>::size};
+    case kLocalSame:
+      return {kWarp, wide ? LocalDesk<D, double>::size : LocalDesk<D, float>::size};
+    case kSweepsSame:
+      return {kWarp, SweepDesk<D>::shared};
+    case kMeetSame:
+      return {kWarp, wide ? MeetDesk<D, double>::size : MeetDesk<D, float>::size};
     case kLink:
       return {kLinkThreads, LinkDesk<D>::shared};
     case kVjpSum:
@@ -54,6 +64,7 @@ inline Shape shape_for(Kernel kernel, bool wide) {
     case kVjpBack:
     case kVjpBackSame:
     case kVjpSame:
+    case kTotalSame:
       return {kWarp, BackMemory<D>::shared};
     case kVjpLink:
     case kVjpLinkBack:
@@ -108,6 +119,14 @@ inline EmulatedKernel emulated_for(Kernel kernel) {
       return messages_same<D, S>;
     case kJoinSame:
       return join_same<D, S>;
+    case kLocalSame:
+      return local_same<D, S>;
+    case kSweepsSame:
+      return sweeps_same<D, S>;
+    case kMeetSame:
+      return meet_same<D, S>;
+    case kTotalSame:
+      return total_same<D, S>;
     case kDraw:
       return draw<D, S>;
     case kDrawVjp:
@@ -121,6 +140,7 @@ template <int D>
 inline long long scratch_for(Kernel kernel, long long T, long long chunks) {
   if (kernel == kDraw || kernel == kDrawVjp) return 0;
   if (kernel == kJoinSame) return BothWays<D>::size(T);
+  if (kernel == kLocalSame) return Ways<D>::size(T);
   return kernel == kVjpBack || kernel == kVjpBackSame ? Pulled<D>::size(T, chunks) : Scratch<D>::size(T, chunks);
 }
 
@@ -128,6 +148,7 @@ inline long long scratch_for(Kernel kernel, long long T, long long chunks) {
 
 inline int team_of(int D) { return 32 / D < 8 ? 32 / D : 8; }  // chains in a warp, as `Team` has them
 inline int circle_of(int D) { return team_of((D + 3) / 2); }    // likewise `Circle`
+inline int sweep_of(int D) { return team_of((D + 1) / 2); }      // likewise `SweepDesk`
 
 inline bool hidden(Kernel kernel) { return kernel >= kHmmFilter; }
 

@@ -65,6 +65,20 @@ __device__ inline void arrived() {
   __syncwarp();
 }
 
+// Copies in groups, one begun behind another: all but the last N are there.
+__device__ inline void close_group() {
+#ifndef SVAE_EMULATE
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N>
+__device__ inline void groups_arrived() {
+#ifndef SVAE_EMULATE
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+  __syncwarp();
+}
+
 // Rows of W numbers, to global memory, when all lanes have written theirs; then they may write the next.
 template <int W, class S>
 __device__ inline void send(S* to, const S* from, int rows) {

@@ -99,4 +99,52 @@ __device__ inline void apply(const double (&B)[kTriangle<D>], double (&x)[D]) {
   apply<D, 1>(B, reinterpret_cast<double (&)[1][D]>(x));
 }
 
+// M <- B'MB, of a symmetric matrix in memory: its lower triangle, row by row. Column j needs what is behind it alone.
+template <int D>
+__device__ inline void pull_through(const double (&B)[kTriangle<D>], double* M) {
+#pragma unroll
+  for (int j = 0; j < D; j++) {
+    double y[D] = {};
+#pragma unroll
+    for (int k = j; k < D; k++)
+#pragma unroll
+      for (int l = j; l <= k; l++) {
+        const double x = M[at(k, l)];
+        y[k] = fma(x, B[at(l, j)], y[k]);
+        if (l < k) y[l] = fma(x, B[at(k, j)], y[l]);
+      }
+#pragma unroll
+    for (int i = j; i < D; i++) {
+      double sum = 0;
+#pragma unroll
+      for (int k = i; k < D; k++) sum = fma(B[at(k, i)], y[k], sum);
+      M[at(i, j)] = sum;
+    }
+  }
+}
+
+// M <- B M B'. Row i needs what is before it alone.
+template <int D>
+__device__ inline void push_through(const double (&B)[kTriangle<D>], double* M) {
+#pragma unroll
+  for (int i = D - 1; i >= 0; i--) {
+    double y[D] = {};
+#pragma unroll
+    for (int k = 0; k <= i; k++)
+#pragma unroll
+      for (int l = 0; l <= k; l++) {
+        const double x = M[at(k, l)];
+        y[k] = fma(x, B[at(i, l)], y[k]);
+        if (l < k) y[l] = fma(x, B[at(i, k)], y[l]);
+      }
+#pragma unroll
+    for (int j = 0; j <= i; j++) {
+      double sum = 0;
+#pragma unroll
+      for (int l = 0; l <= j; l++) sum = fma(B[at(j, l)], y[l], sum);
+      M[at(i, j)] = sum;
+    }
+  }
+}
+
 }  // namespace svae
