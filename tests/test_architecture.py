@@ -16,13 +16,14 @@ FILES = sorted((ROOT / "svae").rglob("*.py"))
 # Direct arrows, each room to the rooms just below it; a room may import everything it reaches.
 ARROWS = {
     "_linalg": (),
+    "_branches": (),
     "config": (),
     "data": (),
     "progress": (),
     "expfam": ("_linalg",),
-    "messages": ("_linalg",),
+    "messages": ("_linalg", "_branches"),
     "pgm": ("expfam", "messages"),
-    "nets": ("expfam",),
+    "nets": ("expfam", "_branches"),
     "_model": ("pgm", "nets", "config", "data"),
     "_elbo": ("_model", "_sharding"),
     "_sharding": (),
@@ -57,6 +58,7 @@ ARROWS = {
 ARRAYS = {"jax", "jaxtyping", "numpy"}
 OUTSIDE = {  # what each room may import from outside besides the standard library
     "_linalg": ARRAYS,
+    "_branches": ARRAYS,
     "config": set(),
     "data": {"numpy", "jaxtyping", "scipy", "h5py", "av", "pyarrow"},  # jaxtyping imports no jax by itself
     "progress": {"rich"},

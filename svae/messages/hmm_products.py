@@ -9,7 +9,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float
 
 from svae._linalg import mm, mT, mv
@@ -27,17 +26,6 @@ class Scaled(NamedTuple):
     trans: Float[Array, "K K"]
     node: Float[Array, "T K"]
     maxima: Float[Array, "2"]  # of log_init and log_trans
-
-
-@custom_vmap
-def everywhere(x):
-    """x, and all of a batch's under vmap: one answer for all, so that a branch on it stays a branch."""
-    return x
-
-
-@everywhere.def_vmap
-def _(size, batched, x):
-    return everywhere(jnp.all(x, 0) if batched[0] else x), False
 
 
 def _scaled(chain) -> Scaled:

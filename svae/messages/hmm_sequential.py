@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from svae._branches import everywhere
 from svae.messages import hmm_chain as hmm
 from svae.messages import hmm_products
 from svae.messages.compensated import compensated_sum, two_sum
@@ -64,7 +65,7 @@ def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
     centred = hmm.centre(chain)
     q, trusted = hmm_products.smooth(centred)
-    trusted = hmm_products.everywhere(lax.stop_gradient(trusted))
+    trusted = everywhere(lax.stop_gradient(trusted))
     return lax.cond(trusted, lambda q, _: q, lambda _, centred: _smooth_in_logs(centred), q, centred)
 
 

@@ -1,6 +1,7 @@
-"""Likelihoods of one frame, entry by entry, given the network's location and features of the latent.
+"""Likelihoods of one frame given the network's location and features of the latent.
 
-`log_prob` takes frame and location as vectors (P,), the other methods a location of any shape.
+`log_prob` takes frame and location as vectors (P,), and sums over the entries of the frame that are not NaN; the other
+methods take a location of any shape.
 """
 
 import math
@@ -9,8 +10,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.lax import lgamma
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 LOG_SD_RANGE = 5.0  # a network may change log sd by this much: an sd free to vanish makes the likelihood unbounded
 
 
@@ -45,14 +47,48 @@ class NetworkScale(eqx.Module):
 Scale = FixedScale | LearnedScale | NetworkScale
 
 
+def _shown(y: Float[Array, " P"]) -> tuple[Float[Array, " P"], Bool[Array, " P"]]:
+    """The frame with 0 in place of what is missing, and which entries are observed."""
+    observed = ~jnp.isnan(y)
+    return jnp.where(observed, y, 0), observed
+
+
+def _sum(entries: Float[Array, " P"], observed: Bool[Array, " P"]) -> Float[Array, ""]:
+    return jnp.sum(jnp.where(observed, entries, 0))
+
+
+@jax.custom_vjp
+def gaussian_log_prob(
+    y: Float[Array, " P"], location: Float[Array, " P"], log_sd: Float[Array, " P"]
+) -> Float[Array, ""]:
+    """Sum of log N(y; location, sd²) over entries that are not NaN; its derivative passes once over the frames."""
+    y, observed = _shown(y)
+    return _sum(-0.5 * jnp.square((y - location) * jnp.exp(-log_sd)) - log_sd - HALF_LOG_2PI, observed)
+
+
+def _gaussian_forward(y, location, log_sd):
+    return gaussian_log_prob(y, location, log_sd), (y, location, log_sd)
+
+
+def _gaussian_backward(kept, d):
+    y, location, log_sd = kept
+    missing, precision = jnp.isnan(y), jnp.exp(-2 * log_sd)
+    d_location = jnp.where(missing, 0, (y - location) * (d * precision))
+    d_log_sd = jnp.where(missing, 0, d * (jnp.square(y - location) * precision - 1))
+    return -d_location, d_location, d_log_sd
+
+
+gaussian_log_prob.defvjp(_gaussian_forward, _gaussian_backward)
+
+
 class GaussianNoise(eqx.Module):
     """y ~ N(location, sd²)."""
 
     scale: Scale
 
-    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Float[Array, ""]:
         log_sd = jnp.reshape(self.scale(features), -1)
-        return -0.5 * jnp.square((y - location) * jnp.exp(-log_sd)) - log_sd - 0.5 * math.log(2 * math.pi)
+        return gaussian_log_prob(y, location, jnp.broadcast_to(log_sd, y.shape).astype(y.dtype))
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:
         return location
@@ -73,11 +109,12 @@ class StudentT(eqx.Module):
         """ν > 1, so that the mean exists."""
         return 1 + jax.nn.softplus(self.raw_dof)
 
-    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Float[Array, ""]:
+        y, observed = _shown(y)
         log_sd, nu = jnp.reshape(self.scale(features), -1), self.dof
         z = (y - location) * jnp.exp(-log_sd)
         constant = lgamma((nu + 1) / 2) - lgamma(nu / 2) - 0.5 * jnp.log(math.pi * nu)
-        return constant - log_sd - 0.5 * (nu + 1) * jnp.log1p(z * z / nu)
+        return _sum(constant - log_sd - 0.5 * (nu + 1) * jnp.log1p(z * z / nu), observed)
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:
         return location
@@ -90,8 +127,9 @@ class StudentT(eqx.Module):
 class Bernoulli(eqx.Module):
     """y ~ Bernoulli(σ(location)); y between 0 and 1 is read as a fraction."""
 
-    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
-        return -y * jax.nn.softplus(-location) - (1 - y) * jax.nn.softplus(location)
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Float[Array, ""]:
+        y, observed = _shown(y)
+        return _sum(-y * jax.nn.softplus(-location) - (1 - y) * jax.nn.softplus(location), observed)
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:
         return jax.nn.sigmoid(location)
@@ -103,8 +141,9 @@ class Bernoulli(eqx.Module):
 class Poisson(eqx.Module):
     """y ~ Poisson(softplus(location)): unlike exp, the link neither overflows nor bends a linear map at high rates."""
 
-    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Array:
-        return y * log_softplus(location) - jax.nn.softplus(location) - lgamma(y + 1)
+    def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Float[Array, ""]:
+        y, observed = _shown(y)
+        return _sum(y * log_softplus(location) - jax.nn.softplus(location) - lgamma(y + 1), observed)
 
     def mean(self, location: Float[Array, "*event"]) -> Float[Array, "*event"]:
         return jax.nn.softplus(location)

@@ -5,6 +5,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 Module = TypeVar("Module", bound=eqx.Module)
@@ -36,12 +37,44 @@ class Project(eqx.Module):
     V: Float[Array, "D P"]
     b: Float[Array, " P"]
 
-    def __call__(self, y: Float[Array, " P"], observed: Bool[Array, " P"]) -> Float[Array, " D"]:
-        return jnp.where(observed, y - self.b, 0) @ self.V.T
+    def __call__(
+        self, shown: Float[Array, "T P"], y: Float[Array, "T P"], whole: Bool[Array, ""]
+    ) -> Float[Array, "T D"]:
+        """Of y, NaN where it is missing, `shown` with 0 there; `whole` says that nothing is in frames that count."""
+        return shown @ self.V.T - offsets(self.V, self.b, lax.stop_gradient(y), whole)
 
     def replace(self, W: Float[Array, "P D"], b: Float[Array, " P"]) -> "Project":
         """The least-squares inverse of W x + b: V = W⁺, which is W' for a partial isometry."""
         return Project(jnp.linalg.pinv(W), b)
+
+
+@jax.custom_vjp
+def offsets(
+    V: Float[Array, "D P"], b: Float[Array, " P"], y: Float[Array, "T P"], whole: Bool[Array, ""]
+) -> Float[Array, "T D"]:
+    """V b of the entries of each frame that are not NaN; of whole frames one vector, and nothing as large is made."""
+    alike = lambda: jnp.broadcast_to(b @ V.T, (len(y), len(V)))  # noqa: E731
+    return lax.cond(whole, alike, lambda: jnp.where(jnp.isnan(y), 0, b[None]) @ V.T)
+
+
+def _offsets_forward(V, b, y, whole):
+    return offsets(V, b, y, whole), (V, b, y, whole)
+
+
+def _offsets_backward(kept, d):
+    V, b, y, whole = kept
+
+    def alike():
+        total = jnp.sum(d, 0)
+        return jnp.outer(total, b), total @ V
+
+    def each():
+        return d.T @ jnp.where(jnp.isnan(y), 0, b[None]), jnp.sum(jnp.where(jnp.isnan(y), 0, d @ V), 0)
+
+    return *lax.cond(whole, alike, each), jnp.zeros_like(y), None
+
+
+offsets.defvjp(_offsets_forward, _offsets_backward)
 
 
 def with_linear_map(module: Module, W: Float[Array, "P D"], b: Float[Array, " P"]) -> Module:

@@ -66,10 +66,7 @@ class Observation(eqx.Module):
 
     def _frame_log_prob(self, x: Float[Array, " D"], y: Float[Array, "*event"]) -> Float[Array, ""]:
         features, y = self.trunk(x), y.reshape(-1)  # one long axis: loops over the rows of an image are slow
-        observed = ~jnp.isnan(y)
-        location = self._location(x, features).reshape(-1)
-        entries = self.likelihood.log_prob(jnp.where(observed, y, 0), location, features)
-        return jnp.sum(jnp.where(observed, entries, 0))
+        return self.likelihood.log_prob(y, self._location(x, features).reshape(-1), features)
 
     def _frame_simulate(self, x: Float[Array, " D"], key: PRNGKeyArray) -> Float[Array, "*event"]:
         features = self.trunk(x)
@@ -87,8 +84,8 @@ class DenseHead(eqx.Module):
 
     def beside(self, linear: Embed, x: Float[Array, " D"], features: Float[Array, " F"]) -> Float[Array, "*event"]:
         """linear(x) + head(features) by one product: the frame is what costs, and it is made once."""
-        weight = jnp.concatenate([self.layer.weight, linear.W], -1)
-        return (jnp.concatenate([features, x]) @ weight.T + (self.layer.bias + linear.b)).reshape(self.event_shape)
+        weight = jnp.concatenate([self.layer.weight, linear.W, (self.layer.bias + linear.b)[:, None]], -1)
+        return (jnp.concatenate([features, x, jnp.ones_like(x[:1])]) @ weight.T).reshape(self.event_shape)
 
 
 def dense_head(size: int, event_shape: tuple[int, ...], *, scale: float, key: PRNGKeyArray) -> DenseHead:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from svae._branches import everywhere
 from svae.expfam import Gaussian
 from svae.nets.images import conv_trunk
 from svae.nets.linear import Project, partial_isometry
@@ -108,24 +109,24 @@ class Recognition(eqx.Module):
     missing: bool = eqx.field(static=True)
 
     def __call__(self, y: Float[Array, "T *event"], mask: Bool[Array, " T"]) -> Gaussian:
-        observed = jax.vmap(jnp.logical_and)(~jnp.isnan(y), mask)
-        y = jnp.where(observed, y, 0)
-        inputs = jnp.stack([y, observed.astype(y.dtype)] if self.missing else [y], axis=-1)
-        return jax.vmap(self.potential)(y, observed, self.trunk(inputs, mask))
+        event, y = y.shape[1:], y.reshape(len(y), -1)  # one long axis: loops over the rows of an image are slow
+        observed, whole = ~jnp.isnan(y) & mask[:, None], _whole(y, mask)
+        shown = jnp.where(observed, y, 0)
+        inputs = jnp.stack([shown, observed.astype(y.dtype)] if self.missing else [shown], axis=-1)
+        features = self.trunk(inputs.reshape(len(y), *event, -1), mask)
+        linear = jnp.zeros((len(y), 1), y.dtype) if self.linear is None else self.linear(shown, y, whole)
+        seen = mask & jax.lax.cond(whole, lambda: mask, lambda: ~jnp.all(jnp.isnan(y), -1))
+        return jax.vmap(self.potential)(linear, seen, features)
 
-    def potential(
-        self, y: Float[Array, "*event"], observed: Bool[Array, "*event"], features: Float[Array, " F"]
-    ) -> Gaussian:
+    def potential(self, linear: Float[Array, " D"], seen: Bool[Array, ""], features: Float[Array, " F"]) -> Gaussian:
         """The potential of one frame, zero if nothing of it is observed."""
-        psi, seen = self.head.potential(self.guess(y, observed, features), features), jnp.any(observed)
+        psi = self.head.potential(linear + self.head.mean(features), features)
         return Gaussian(jnp.where(seen, psi.J, 0), jnp.where(seen, psi.h, 0))
 
-    def guess(
-        self, y: Float[Array, "*event"], observed: Bool[Array, "*event"], features: Float[Array, " F"]
-    ) -> Float[Array, " D"]:
-        """μ (D,), where the network thinks the latent of one frame is."""
-        linear = 0.0 if self.linear is None else self.linear(y.reshape(-1), observed.reshape(-1))
-        return linear + self.head.mean(features)
+
+def _whole(y: Float[Array, "T P"], mask: Bool[Array, " T"]) -> Bool[Array, ""]:
+    """Whether nothing is missing in the real frames of a whole batch: a sum is NaN where an entry is."""
+    return everywhere(jnp.all(~jnp.isnan(jnp.sum(y, -1)) | ~mask))
 
 
 def potential_head(
