@@ -9,7 +9,7 @@ import numpy as np
 
 from svae._model import make
 from svae.config import Config
-from svae.data import Batch
+from svae.data import Batch, batch, recordings, windows
 from svae.nets import with_linear_map
 
 STAY = 0.95
@@ -82,6 +82,6 @@ def problem(name: str, seed: int = 0) -> Problem:
         model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, maps)
     q = model.pgm.initialize(list(x), list(np.eye(shape.K)[z]))
     model = eqx.tree_at(lambda m: m.q, model, jax.tree.map(lambda a, like: jnp.asarray(a, like.dtype), q, model.q))
-    everything = np.ones(z.shape, bool)
-    piece = Batch(y.astype(np.float32), everything, everything, everything[:, 0])
+    records = recordings(list(y.astype(np.float32)))
+    piece = batch(records, windows(records, shape.T, 0), np.arange(shape.batch))
     return Problem(model, piece, float(shape.batch), float(z.size))

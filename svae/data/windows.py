@@ -1,5 +1,6 @@
 """Windows of recordings: every frame counts in exactly one window and may serve others as context."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from .recordings import DataError, Recordings, take
 from .views import cut
 
 MOST = 2.0  # times the share to hold out that a recording may be, to be held out whole
+LINE = 64  # bytes
 SHORT = 20  # frames; a recording of so few has no end to hold out
 
 
@@ -56,10 +58,17 @@ def windows(data: Recordings, length: int, overlap: int) -> Windows:
     return Windows(recording, first, core_first, core_last, last, int((last - first).max()))
 
 
+def aligned_zeros(shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """Zeros that begin on a line of the cache: a program on the CPU reads them where they lie, others are copied."""
+    memory = np.zeros(math.prod(shape) + LINE // 4, np.float32)
+    start = -memory.ctypes.data % LINE // 4
+    return memory[start : start + math.prod(shape)].reshape(shape)
+
+
 def batch(data: Recordings, table: Windows, rows: Int[np.ndarray, " B"]) -> Batch:
     """The windows of some rows, all padded to the table's length so that every batch has one shape."""
     frame = np.arange(table.length) + table.first[rows, None]
-    y = np.zeros((len(rows), table.length, *data.sequences[0].shape[1:]), np.float32)
+    y = aligned_zeros((len(rows), table.length, *data.sequences[0].shape[1:]))
     for out, row in zip(y, rows, strict=True):
         out[: table.last[row] - table.first[row]] = data.sequences[table.recording[row]][
             table.first[row] : table.last[row]

@@ -52,6 +52,7 @@ def test_batches_hold_the_data_and_zero_padding_at_the_end_only():
     rows = np.array([3, 0, len(table.first) - 1])
     b = data.batch(records, table, rows)
     assert b.y.shape == (3, table.length, 4, 2) and b.y.dtype == np.float32
+    assert b.y.ctypes.data % 64 == 0 and b.y.flags.c_contiguous  # a program reads it where it lies
     for i, row in enumerate(rows):
         piece = records.sequences[table.recording[row]][table.first[row] : table.last[row]]
         np.testing.assert_array_equal(b.y[i, : len(piece)], piece)
