@@ -8,8 +8,8 @@ python benchmarks/messages.py --peers FOLDER         a folder that holds peers w
 `gaussian` is a batch under the dynamics of one LDS, `switching` has dynamics of its own at every step and sequence, as
 in an SLDS; potentials are their own in both. What is smoothed is compared: `apart` is the largest difference from ours.
 Times are ns per time step and sequence. Contestants of a round run in turn, so that a busy machine slows all alike,
-each as often as fits into 50 ms, or once; a ratio is the median over rounds of peer / ours, with its quartiles and, last,
-that of processor times; `processor` is the least processor time of a round.
+each as often as fits into 50 ms, or once; a ratio is the median over rounds of peer / ours, with its quartiles and,
+last, that of processor times; `processor` is the least processor time of a round.
 """
 
 import argparse
