@@ -266,15 +266,51 @@ def test_a_large_batch_goes_both_ways(x64, T, D):
 
 
 def test_a_large_batch_with_a_shared_transition_and_turned_roots(x64):
-    chains = [on_device(chain_of(i, 34, 3)) for i in range(2)]
+    chains = [symmetric(on_device(chain_of(i, 34, 3))) for i in range(2)]
     turn = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (3, 3)))[0]
     shared = chains[0]
-    batch = repeated([c._replace(A=shared.A, b=shared.b, Q_sqrt=shared.Q_sqrt @ turn) for c in chains])
+    chains = [c._replace(A=shared.A, b=shared.b, Q_sqrt=shared.Q_sqrt) for c in chains]
     axes = GaussianChain(0, 0, None, None, None, 0, 0)
+    batch = repeated([c._replace(Q_sqrt=c.Q_sqrt @ turn, sqrt0=c.sqrt0 @ turn) for c in chains])
     batch = GaussianChain(*(x[0] if axis is None else x for x, axis in zip(batch, axes, strict=True)))
-    got = jax.vmap(gaussian_fused.smooth, (axes,))(batch)
-    want = gaussian_oracle.smooth(chains[1]._replace(A=shared.A, b=shared.b, Q_sqrt=shared.Q_sqrt))
-    assert_close(jax.tree.map(operator.itemgetter(1), got), want, 1e-10)
+    got, gradient = pulled(jax.vmap(gaussian_fused.smooth, (axes,)), batch)
+    want = [pulled(lambda c: gaussian_oracle.smooth(symmetric(c)), c) for c in chains]
+    assert_close(jax.tree.map(operator.itemgetter(1), got), want[1][0], 1e-10)
+    many = MANY - MANY // 2, MANY // 2  # of each
+    total = jax.tree.map(lambda x, y: many[0] * x + many[1] * y, want[0][1], want[1][1])
+    own = want[1][1]._replace(sqrt0=want[1][1].sqrt0 @ turn, A=total.A, b=total.b, Q_sqrt=total.Q_sqrt @ turn)
+    assert_close(GaussianChain(*(x[1] if axis == 0 else x for x, axis in zip(gradient, axes, strict=True))), own, 1e-10)
+
+
+def test_gradient_of_log_z_of_a_large_batch(x64):
+    chains = [symmetric(on_device(chain_of(i, 65, 3))) for i in range(2)]  # stretches whose weights are all the same
+    got = jax.vmap(jax.grad(gaussian_fused.log_normalizer))(repeated(chains))
+    for i, chain in enumerate(chains):
+        want = jax.grad(lambda c: gaussian_oracle.log_normalizer(symmetric(c)))(chain)
+        assert_close(jax.tree.map(operator.itemgetter(i + 2), got), want, 1e-10)
+
+
+def test_cotangents_of_another_batch_than_was_smoothed(x64):
+    """What was kept says how it was smoothed."""
+    chain = symmetric(on_device(chain_of(0, 4, 3)))
+    one, pull = jax.vjp(gaussian_fused.smooth, chain)
+    _, pull_many = jax.vjp(jax.vmap(gaussian_fused.smooth), repeated([chain]))
+    cotangents = jax.tree.map(lambda x: jnp.cos(jnp.arange(MANY * x.size, dtype=x.dtype)).reshape(MANY, *x.shape), one)
+    want = jax.vmap(pull)(cotangents)
+    twice = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), cotangents)
+    assert_close(pull_many(cotangents), want, 1e-11)
+    assert_close(jax.vmap(pull_many)(twice), jax.tree.map(lambda x: jnp.stack([x, 2 * x]), want), 1e-11)
+
+
+@pytest.mark.parametrize("name", ["random walk", "constant velocity"])
+def test_float32_gradients_on_smooth_latents_of_a_large_batch(name):
+    chain = hard(name, 100)
+    one = on_device(chain._replace(A=chain.A[:1], b=chain.b[:1], Q_sqrt=chain.Q_sqrt[:1]), np.float32)
+    got = pulled(jax.vmap(gaussian_fused.smooth), repeated([one]))[1]
+    with jax.enable_x64(True):
+        want = pulled(gaussian_oracle.smooth, on_device(jax.tree.map(np.asarray, one), np.float64))[1]
+    for x, y in zip(map(np.asarray, got), map(np.asarray, want), strict=True):
+        assert np.max(np.abs(x[-1] - y)) < 1e-5 * np.max(np.abs(y))
 
 
 @pytest.mark.parametrize("name, target", [("random walk", 5e-5), ("constant velocity", 5e-4)])

@@ -118,7 +118,8 @@ def _load(name: str, D: int, wide: bool) -> None:
 @functools.cache
 def _ready(name: str, D: int, wide: bool) -> None:
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        kernels = (kernel for kernel in OPERATIONS[name] if D <= MOST_BOTH_WAYS or kernel not in BOTH_WAYS + BOTH_WAYS_VJP)
+        unused = () if D <= MOST_BOTH_WAYS else BOTH_WAYS + BOTH_WAYS_VJP
+        kernels = (kernel for kernel in OPERATIONS[name] if kernel not in unused)
         list(pool.map(lambda kernel: _load_once(kernel, D, wide), kernels))
 
 

@@ -155,14 +155,14 @@ static ffi::Error start_both_ways(Device& device, int D, bool wide, int64_t batc
   return start(device, kJoinSame, D, wide, batch * pairs, args, true);
 }
 
-// The derivative of that: of each node by itself, then along the chain, then put together.
+// The derivative of that: of each node by itself, then along the chain, and beside that what is put together.
 static ffi::Error start_vjp_both_ways(Device& device, int D, bool wide, int64_t batch, const Args& args) {
   const int64_t team = team_of(D), sweep = sweep_of(D), stretches = (args.T + kWarp - 1) / kWarp;
   auto error = start(device, kLocalSame, D, wide, batch * stretches, args);
   if (error.failure()) return error;
   error = start(device, kSweepsSame, D, wide, 2 * ((batch + sweep - 1) / sweep), args);
   if (error.failure()) return error;
-  error = start(device, kMeetSame, D, wide, batch * stretches, args);
+  error = start(device, kMeetSame, D, wide, batch * ((stretches + 1) / 2), args, true);
   if (error.failure()) return error;
   return start(device, kTotalSame, D, wide, (batch + team - 1) / team, args);
 }

@@ -24,8 +24,8 @@ __device__ inline S* output(const Args& a, int which, long long sequence, long l
 }
 
 // What smoothing keeps of node t for its derivative, in double precision: the gain and root of the way back to it and
-// their offset (m_t = c + G m_t+1), the filtered precision and mean, the smoothed mean. Compact matrices. What is to spare
-// makes room for messages both ways, which are kept instead where there are such (gaussian_both_ways.cuh).
+// their offset (m_t = c + G m_t+1), the filtered precision and mean, the smoothed mean. Compact matrices. What is to
+// spare makes room for messages both ways, which are kept instead where there are such (gaussian_both_ways.cuh).
 template <int D>
 struct Kept {
   static constexpr int size = 3 * D * D + 3 * D + 16;

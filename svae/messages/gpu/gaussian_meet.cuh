@@ -8,17 +8,15 @@ namespace svae {
 
 template <int D, class S>
 struct MeetDesk {
-  static constexpr int matrix = (D * D * int(sizeof(S)) + 7) / 8, row = Message<D>::size > matrix ? Message<D>::size : matrix,
-                       size = kWarp * row;
+  static constexpr int matrix = (D * D * int(sizeof(S)) + 7) / 8, message = Message<D>::size,
+                       size = kWarp * (message > matrix ? message : matrix);
 };
 
 // A thread for each node.
 template <int D, class S>
-__device__ inline void meet_same(const Args& a, double* shared) {
+__device__ inline void meet(const Args& a, long long sequence, const Ways<D>& ways, const Stretch& nodes,
+                            double* shared) {
   constexpr int DD = D * D, size = Message<D>::size;
-  const long long sequence = blockIdx.x % batch_of(a);
-  const Stretch nodes(a.T, int(blockIdx.x / batch_of(a)));
-  const Ways<D> ways(a, sequence);
   const VjpOperands<D, S> in(a, sequence);
   S *numbers = reinterpret_cast<S*>(shared), *row = numbers + nodes.lane * DD, root[kTriangle<D>];
   bring<DD>(numbers, in.L + (long long)nodes.begin * DD, nodes.count);
@@ -43,8 +41,8 @@ __device__ inline void meet_same(const Args& a, double* shared) {
   for (int i = 0; i < D; i++) m.v[i] *= d_kl;
 #pragma unroll 1
   for (int way = 0; way < 2; way++) {
-    __syncwarp();
-    bring_apart<size>(shared, ways.cotangent(way, nodes.begin), Ways<D>::step, nodes.count);
+    wait_until(ways.done + way, way ? nodes.begin + nodes.count : a.T - nodes.begin);
+    bring<size>(shared, ways.cotangent(way, nodes.begin), nodes.count);
     arrived();
     m.add(shared + nodes.lane * size);
   }
@@ -53,6 +51,20 @@ __device__ inline void meet_same(const Args& a, double* shared) {
   send<DD>(output<S>(a, kJ, sequence, (long long)a.T * DD) + (long long)nodes.begin * DD, numbers, nodes.count);
   write_row<D>(numbers + nodes.lane * D, [&](int n) { return m.v[n]; });
   send<D>(output<S>(a, kH, sequence, (long long)a.T * D) + (long long)nodes.begin * D, numbers, nodes.count);
+}
+
+// Two stretches of a sequence, as far from the middle, as in joining.
+template <int D, class S>
+__device__ inline void meet_same(const Args& a, double* shared) {
+  const int stretches = Stretch::all(a.T), rank = int(blockIdx.x / batch_of(a));
+  const long long sequence = blockIdx.x % batch_of(a);
+  const Ways<D> ways(a, sequence);
+#pragma unroll 1
+  for (int side = 0; side < 2; side++) {
+    const int stretch = side ? stretches / 2 + rank : stretches / 2 - 1 - rank;
+    if (stretch >= 0 && stretch < stretches) meet<D, S>(a, sequence, ways, Stretch(a.T, stretch), shared);
+  }
+  if (stretches / 2 + rank + 1 >= stretches) wait_for_previous();  // this kernel ends last
 }
 
 // Of one sequence: the sums over its nodes that the transition takes part in.

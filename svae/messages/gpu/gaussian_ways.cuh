@@ -24,28 +24,38 @@ struct Stretch {
   __device__ static int all(int T) { return (T + kWarp - 1) / kWarp; }
 };
 
-// What the kernels leave for each other, for one sequence. Of each node and way: the gain by which cotangents leave it,
-// two of its columns side by side, with the offset as the last column; and a cotangent as a message. Of each node its
-// mean. Of each stretch what its nodes pull from C, likewise by columns, and by their own log Z. Of each way what all
-// steps pull from C, by rows, and the sum of the cotangents of all nodes but the first and the last.
+// What the kernels leave for each other, for one sequence. Of each way and node: the gain by which cotangents leave it,
+// with the offset as its last column, two columns of all nodes after another; and a cotangent as a message. Of each
+// stretch what its nodes pull from C, likewise by columns, and by their own log Z. Of each way what all steps pull from
+// C, by rows, and the sum of the cotangents of all nodes but the first and the last. Of each node its mean.
 template <int D>
 struct Ways {
-  static constexpr int columns = (D + 2) / 2 * 2, gains = D * columns, step = gains + Message<D>::size,
-                       C = (D + 1) / 2 * 2 * D, local = C + Message<D>::size, total = 2 * Circle<D>::L * D + Message<D>::size;
-  double *steps, *locals, *totals, *means;
+  static constexpr int message = Message<D>::size, columns = 2 * D, pairs = (D + 2) / 2, gain = pairs * columns,
+                       step = gain + message, C = (D + 1) / 2 * columns,
+                       log_z = (message + columns - 1) / columns * columns,  // summed as many numbers at a time
+                       local = C + log_z, total = 2 * Circle<D>::L * D + message;
+  double *gains, *cotangents, *locals, *totals, *means;
+  int* done;  // how many nodes the cotangents have reached on the way back in time, and forward
   const int T;
   __device__ Ways(const Args& a, long long sequence) : T(a.T) {
-    steps = a.scratch + sequence * a.scratch_size;
-    locals = steps + 2LL * T * step;
+    gains = a.scratch + sequence * a.scratch_size;
+    cotangents = gains + 2LL * T * gain;
+    locals = cotangents + 2LL * T * message;
     totals = locals + (long long)Stretch::all(T) * local;
-    means = totals + 2 * total;
+    means = totals + 2 * total + 2;
+    done = reinterpret_cast<int*>(means - 2);
   }
   __device__ static long long size(long long T) {
-    const long long n = 2 * T * step + Stretch::all(int(T)) * local + 2 * total + T * D;
+    const long long n = 2 * T * step + Stretch::all(int(T)) * local + 2 * total + 2 + T * D;
     return (n + 1) / 2 * 2;
   }
-  __device__ double* gain(bool back, int t) const { return steps + ((back ? T : 0) + (long long)t) * step; }
-  __device__ double* cotangent(bool back, int t) const { return gain(back, t) + gains; }
+  __device__ void begin_count() const { done[0] = done[1] = 0; }
+  __device__ double* columns_of(bool back, int pair, int t) const {
+    return gains + (((back ? pairs : 0) + pair) * (long long)T + t) * columns;
+  }
+  __device__ double* cotangent(bool back, int t) const {
+    return cotangents + ((back ? T : 0) + (long long)t) * message;
+  }
   __device__ double* pulled_C(int stretch) const { return locals + (long long)stretch * local; }
   __device__ double* pulled_log_z(int stretch) const { return pulled_C(stretch) + C; }
   __device__ double* total_C(bool back) const { return totals + (back ? total : 0); }
@@ -60,22 +70,30 @@ __device__ inline BothWays<D> kept_ways(const Args& a, long long sequence) {
   return BothWays<D>(const_cast<double*>(reinterpret_cast<const double*>(kept)), a.T);
 }
 
-// Rows of W numbers that are not side by side there.
+// Rows of W numbers to global memory, with those of `more` there added: many of them are read before the first is
+// waited for.
 template <int W>
-__device__ inline void send_apart(double* to, long long stride, const double* from, int rows) {
-  constexpr int pieces = W / 2;
+__device__ inline void send_added(double* to, const double* from, const double* more, int rows) {
+  constexpr int K = 11;
   static_assert(W % 2 == 0);
   __syncwarp();
-  for (int n = threadIdx.x % kWarp; n < rows * pieces; n += kWarp)
-    *together<double2>(to + n / pieces * stride + n % pieces * 2) = pair(from + 2 * n);
+#pragma unroll 1
+  for (int begin = 2 * int(threadIdx.x % kWarp); begin < rows * W; begin += 2 * K * kWarp) {
+    double2 x[K];
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      const int n = begin + 2 * k * kWarp;
+      x[k] = pair(more + (n < rows * W ? n : begin));
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      const int n = begin + 2 * k * kWarp;
+      if (n >= rows * W) continue;
+      const double2 y = pair(from + n);
+      *together<double2>(to + n) = double2{x[k].x + y.x, x[k].y + y.y};
+    }
+  }
   __syncwarp();
-}
-
-template <int W>
-__device__ inline void bring_apart(double* to, const double* from, long long stride, int rows) {
-  constexpr int pieces = W / 2;
-  for (int n = threadIdx.x % kWarp; n < rows * pieces; n += kWarp)
-    copy_later(together<Block16>(to + 2 * n), together<const Block16>(from + n / pieces * stride + n % pieces * 2));
 }
 
 // Entry m of a message with the matrix s and the vector v.

@@ -97,6 +97,21 @@ struct alignas(16) Quad {
   S x[count];
 };
 
+// Entries j and j + 1 of a row of D, j even; behind the row, 0.
+template <int D, class S>
+__device__ inline void two_of(S& x, S& y, const S* row, int j) {
+  struct alignas(2 * sizeof(S)) Two {
+    S x, y;
+  };
+  if constexpr (D % 2 == 0) {
+    const Two v = *together<const Two>(row + j);
+    x = v.x, y = v.y;
+  } else {
+    x = row[j];
+    y = j + 1 < D ? row[j + 1] : S(0);
+  }
+}
+
 // Writes a thread's row: entry(n) for n < W.
 template <int W, class S, class Entry>
 __device__ inline void write_row(S* row, Entry entry) {
