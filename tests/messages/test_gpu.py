@@ -248,6 +248,11 @@ def test_roots_of_shared_noise_need_not_be_triangular(x64):
 MANY = 353  # more than the fewest for which it is chosen (ffi.cc)
 
 
+@jax.jit
+def wanted(chain):
+    return pulled(lambda c: gaussian_oracle.smooth(symmetric(c)), chain)
+
+
 def repeated(chains):
     """A batch of MANY that takes these in turn."""
     return jax.tree.map(lambda *x: jnp.stack([x[i % len(x)] for i in range(MANY)]), *chains)
@@ -260,7 +265,7 @@ def test_a_large_batch_goes_both_ways(x64, T, D):
     alone, got = jax.vmap(gaussian_fused.smooth)(batch), pulled(jax.vmap(gaussian_fused.smooth), batch)
     jax.tree.map(np.testing.assert_array_equal, alone, got[0])
     for i, chain in enumerate(chains):
-        want = pulled(lambda c: gaussian_oracle.smooth(symmetric(c)), chain)
+        want = wanted(chain)
         for n in (i, i + 3, i + 3 * (MANY // 3 - 1)):
             assert_close(jax.tree.map(operator.itemgetter(n), got), want, 1e-10)
 
@@ -274,7 +279,7 @@ def test_a_large_batch_with_a_shared_transition_and_turned_roots(x64):
     batch = repeated([c._replace(Q_sqrt=c.Q_sqrt @ turn, sqrt0=c.sqrt0 @ turn) for c in chains])
     batch = GaussianChain(*(x[0] if axis is None else x for x, axis in zip(batch, axes, strict=True)))
     got, gradient = pulled(jax.vmap(gaussian_fused.smooth, (axes,)), batch)
-    want = [pulled(lambda c: gaussian_oracle.smooth(symmetric(c)), c) for c in chains]
+    want = [wanted(c) for c in chains]
     assert_close(jax.tree.map(operator.itemgetter(1), got), want[1][0], 1e-10)
     many = MANY - MANY // 2, MANY // 2  # of each
     total = jax.tree.map(lambda x, y: many[0] * x + many[1] * y, want[0][1], want[1][1])
@@ -286,7 +291,7 @@ def test_gradient_of_log_z_of_a_large_batch(x64):
     chains = [symmetric(on_device(chain_of(i, 65, 3))) for i in range(2)]  # stretches whose weights are all the same
     got = jax.vmap(jax.grad(gaussian_fused.log_normalizer))(repeated(chains))
     for i, chain in enumerate(chains):
-        want = jax.grad(lambda c: gaussian_oracle.log_normalizer(symmetric(c)))(chain)
+        want = jax.jit(jax.grad(lambda c: gaussian_oracle.log_normalizer(symmetric(c))))(chain)
         assert_close(jax.tree.map(operator.itemgetter(i + 2), got), want, 1e-10)
 
 
@@ -308,7 +313,7 @@ def test_float32_gradients_on_smooth_latents_of_a_large_batch(name):
     one = on_device(chain._replace(A=chain.A[:1], b=chain.b[:1], Q_sqrt=chain.Q_sqrt[:1]), np.float32)
     got = pulled(jax.vmap(gaussian_fused.smooth), repeated([one]))[1]
     with jax.enable_x64(True):
-        want = pulled(gaussian_oracle.smooth, on_device(jax.tree.map(np.asarray, one), np.float64))[1]
+        want = wanted(on_device(jax.tree.map(np.asarray, one), np.float64))[1]
     for x, y in zip(map(np.asarray, got), map(np.asarray, want), strict=True):
         assert np.max(np.abs(x[-1] - y)) < 1e-5 * np.max(np.abs(y))
 
