@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from svae._model import DEFAULT_STATES, SVAE
+from svae._room import make_room
 from svae.data import (
     Batch,
     Moments,
@@ -18,6 +19,7 @@ from svae.data import (
     Windows,
     batch,
     check,
+    check_range,
     check_shapes,
     entry_units,
     epoch_order,
@@ -31,6 +33,7 @@ from svae.data import (
     windows,
 )
 
+RANGES = {"bernoulli": (0.0, 1.0), "poisson": (0.0, np.inf)}  # what a likelihood can be asked about
 INDEPENDENT = ("vae", "gaussian", "gmm")  # models whose frames do not see each other
 
 
@@ -53,10 +56,13 @@ class Prepared(NamedTuple):
 
 def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     """Checks, holds out, and standardises; the model comes back with its units."""
+    make_room()
     data = recordings(data)
     check_shapes(data)
     data = settled(preprocessed(data, model.preprocess))
     notes = check(data)
+    if model.config.likelihood in RANGES:
+        check_range(data, *RANGES[model.config.likelihood], f"likelihood={model.config.likelihood}")
     if data.sequences[0].shape[1:] != model.shape:
         raise FitError(
             f"the model is for frames of shape {model.shape}, the data have {data.sequences[0].shape[1:]}; make it anew"

@@ -17,6 +17,7 @@ FILES = sorted((ROOT / "svae").rglob("*.py"))
 ARROWS = {
     "_linalg": (),
     "_branches": (),
+    "_room": (),
     "config": (),
     "data": (),
     "progress": (),
@@ -32,14 +33,14 @@ ARROWS = {
     "_conditionals": (),
     "_states": ("_actions", "_conditionals"),
     "_initialize": ("_elbo", "_optimizer", "_states"),
-    "_prepare": ("_model", "data"),
+    "_prepare": ("_model", "data", "_room"),
     "_program": ("_optimizer", "_sharding"),
     "_steps": ("_program", "_prepare", "_sharding"),
     "_held_out": ("_elbo",),
     "_duration": ("_prepare", "_sharding"),
     "_warm_up": ("_initialize", "_steps"),
     "_fit": ("_warm_up", "_held_out", "_duration", "_sharding"),
-    "_queries": ("_elbo",),
+    "_queries": ("_elbo", "_room"),
     "baselines": ("_initialize", "_prepare"),
     "_sealed": (),
     "store": ("config", "_model", "_sealed"),
@@ -59,6 +60,7 @@ ARRAYS = {"jax", "jaxtyping", "numpy"}
 OUTSIDE = {  # what each room may import from outside besides the standard library
     "_linalg": ARRAYS,
     "_branches": ARRAYS,
+    "_room": {"jax"},
     "config": set(),
     "data": {"numpy", "jaxtyping", "scipy", "h5py", "av", "pyarrow"},  # jaxtyping imports no jax by itself
     "progress": {"rich"},

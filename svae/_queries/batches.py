@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from svae import expfam
 from svae._model import SVAE
+from svae._room import make_room
 from svae.config import ConfigError
 from svae.data import (
     DataError,
@@ -44,6 +45,7 @@ class Padded(NamedTuple):
 
 def prepare(model: SVAE, data: Any) -> Asked:
     """Checks raw data against the model and brings them to its units."""
+    make_room()
     raw = recordings(data)
     check_shapes(raw)
     raw = settled(preprocessed(raw, model.preprocess))

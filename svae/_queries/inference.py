@@ -109,13 +109,18 @@ def _answers(program, model, asked) -> list:
 @eqx.filter_jit
 def _infer(model, y, mask, keys):
     q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
-    return q.x.mean, jax.vmap(Posterior.sd)(q), q.states, q.kl
+    return q.x.mean, jax.vmap(Posterior.sd)(q), _probabilities(q), q.kl
 
 
 @eqx.filter_jit
 def _segment(model, y, mask, keys):
     q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
-    return jax.vmap(Posterior.viterbi)(q), q.states
+    return jax.vmap(Posterior.viterbi)(q), _probabilities(q)
+
+
+def _probabilities(q):
+    """q(z_t = k) (B, T, K), none above 1 by rounding."""
+    return q.states / jnp.sum(q.states, -1, keepdims=True)
 
 
 @eqx.filter_jit

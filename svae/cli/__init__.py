@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 
-from cyclopts import CycloptsError, UnusedCliTokensError
+from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from svae.cli import (
     asking,
@@ -37,6 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
         return _run(arguments, "--json" in arguments)
 
 
+def _missing(error: MissingArgumentError) -> str:
+    """What a verb cannot do without, or an option that was given without its value."""
+    verb = " ".join(("svae", *(error.command_chain or ())))
+    if error.keyword or error.argument.tokens:
+        return f"{error} See {verb} --help."
+    return f"{verb.removeprefix('svae ')} needs {error.argument.name}; see {verb} --help."
+
+
 def _run(arguments, json):
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
@@ -44,6 +52,8 @@ def _run(arguments, json):
         return code
     except UnusedCliTokensError as error:
         return tell(f'{error} Quote a pattern: "day1/*.csv". See svae --help.', USAGE, json)
+    except MissingArgumentError as error:
+        return tell(_missing(error), USAGE, json)
     except CycloptsError as error:
         return tell(f"{error} See svae --help.", USAGE, json)
     except KeyboardInterrupt:

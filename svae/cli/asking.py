@@ -86,6 +86,8 @@ def impute(
 ):
     """Fill what is missing (NaN) with its predictive mean, and write how sure that is, one netCDF file per recording.
 
+    Frames are those that the model sees: of keypoints, points about the body's own centre and heading.
+
     Args:
         run: A run folder or a saved model.
         data: A file, a folder or a pattern.
@@ -102,12 +104,15 @@ def impute(
     from svae.data import seconds
 
     recordings = open_data(run, data, fps, dataset)
-    found = svae.impute(open_model(run), recordings, key=random_key(seed), samples=samples, starts=starts)
+    model = open_model(run)
+    found = svae.impute(model, recordings, key=random_key(seed), samples=samples, starts=starts)
+    prepared = "" if model.preprocess.kind == "none" else f", after the model's preprocessing ({model.preprocess.kind})"
+    words = f"frames as observed, or filled in{prepared}"
     out, rate, rows = out or run / "imputed" / stem(data), frame_rate(recordings), []
     for i, name in enumerate(found.names):
         written = {
             "time": _netcdf.clock(seconds(recordings, i), rate),
-            "frames": _netcdf.frames(found.frames[i], ("time",), "frames as observed, or filled in"),
+            "frames": _netcdf.frames(found.frames[i], ("time",), words),
             "sd": _netcdf.frames(found.sd[i], ("time",), "predictive standard deviation; 0 where observed"),
         }
         _netcdf.write(out / f"{name}.nc", name, written)

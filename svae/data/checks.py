@@ -44,6 +44,19 @@ def check_shapes(data: Recordings) -> None:
     _check_alike(data)
 
 
+def check_range(data: Recordings, least: float, greatest: float, who: str) -> None:
+    """Raise DataError at the first value outside of [least, greatest], which is what `who` asks for."""
+    wanted = f"values from {least:g} to {greatest:g}" if np.isfinite(greatest) else f"values of {least:g} or more"
+    for name, y in zip(data.names, data.sequences, strict=True):
+        for first, frames in blocks(y):
+            flat = frames.reshape(len(frames), -1)
+            outside = np.argwhere((flat < least) | (flat > greatest))  # neither is so of NaN
+            if len(outside):
+                frame, column = outside[0]
+                where = f"{name} is {flat[frame, column]:g} in column {column} at frame {first + frame}"
+                raise DataError(f"{where}; {who} needs {wanted}.")
+
+
 def _examine(data):
     if not data.sequences:
         raise DataError("There are no recordings; give at least one array of shape (frames, ...).")

@@ -40,6 +40,11 @@ PANELS = 4  # states in the figure of the paper
 LONGEST = 18  # frames shown in a row
 
 
+def _command(out: Path, data: str | None, net: str, seed: int) -> list[str]:
+    given = [] if data is None else ["--data", data]
+    return ["svae", "paper", "syllables", *given, "--net", net, "--seed", str(seed), "--out", str(out)]
+
+
 def run(
     out: Path,
     *,
@@ -54,7 +59,7 @@ def run(
     video, source = _kept(recorded(data, sequences=s.sequences, length=s.length, seed=seed), data, out)
     options = config(video.raw, s, net, seed)
     found = runs.train(
-        runs.start(out / "run", video.raw, options, source=source, command=["svae", "paper", "syllables"]),
+        runs.start(out / "run", video.raw, options, source=source, command=_command(out, data, net, seed)),
         video.raw,
         progress=progress,
     )

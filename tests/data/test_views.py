@@ -104,6 +104,17 @@ def test_an_infinity_is_found_at_its_own_frame(monkeypatch):
         data.check(records)
 
 
+def test_a_value_that_a_likelihood_cannot_have_is_named():
+    counts = data.recordings({"mouse": np.array([[0.0, 3.0], [np.nan, 1.0], [2.0, -1.0]])})
+    data.check_range(counts, -1.0, 3.0, "likelihood=poisson")
+    with pytest.raises(
+        data.DataError, match="mouse is -1 in column 1 at frame 2; likelihood=poisson needs values of 0 or"
+    ):
+        data.check_range(counts, 0.0, np.inf, "likelihood=poisson")
+    with pytest.raises(data.DataError, match="mouse is 3 in column 1 at frame 0; it needs values from -1 to 1"):
+        data.check_range(counts, -1.0, 1.0, "it")
+
+
 def test_sampled_frames_are_those_of_the_concatenation_and_only_they_are_read():
     arrays, sources, records = lazy((500, 300))
     chosen = np.random.default_rng(3).permutation(800)[:20]
