@@ -8,8 +8,9 @@ parallel, kernels, fused, or lanes, which for hidden chains is sequential. The r
 asking for the backend initialises it.
 
 One form by name: `gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, `hmm_` alike, and
-`gaussian_lanes`. Kernels, compiled or fused, and lanes have reverse-mode derivatives only; forward mode is for the
-other pure forms.
+`gaussian_lanes`. `hsmm` and `phases`, chains of bouts, have one form. `served.TABLE` says what serves which chain.
+Kernels, compiled or fused, lanes and smoothers of bouts have reverse-mode derivatives only; forward mode is
+for the other pure forms.
 """
 
 import importlib
@@ -18,7 +19,8 @@ import os
 from svae.messages.compensated import compensated_sum
 from svae.messages.fixed_point import FixedPoint, fixed_point, one_step, unrolled
 from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
+from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages.hsmm_chain import HSMMChain, HSMMPath, HSMMSmoothed, begins, residual_life
 
 __all__ = [
     "FixedPoint",
@@ -27,18 +29,24 @@ __all__ = [
     "GaussianSmoothed",
     "HMMChain",
     "HMMFiltered",
+    "HMMPairs",
     "HMMSmoothed",
+    "HSMMChain",
+    "HSMMPath",
+    "HSMMSmoothed",
+    "begins",
     "compensated_sum",
     "cpu_kernels",
     "fixed_point",
     "gpu_kernels",
     "one_step",
+    "residual_life",
     "unrolled",
 ]
 
 
 _FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels", "fused")]
-_FORMS.append("gaussian_lanes")
+_FORMS += ["gaussian_lanes", "hsmm", "phases"]
 
 
 def _form() -> str:

@@ -1,4 +1,4 @@
-"""The hidden Markov chain: its types, and the log-space algebra that both forms share."""
+"""The hidden Markov chain: its types, and the log-space algebra that its forms share."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,12 @@ from jaxtyping import Array, Bool, Float, Int
 class HMMChain(NamedTuple):
     """exp(log_init[z_1]) prod exp(log_trans[z_t, z_t+1]) prod exp(node[t, z_t]); unnormalised, -inf allowed.
 
-    A step whose mask is False is padding: messages pass it unchanged and it adds 0 to everything.
+    log_trans is one matrix, (K, K) or (1, K, K), or one for every step, (T-1, K, K): entry t leads from z_t to z_t+1.
+    A step whose mask is False is padding: messages pass it unchanged and it adds 0 to everything. The first is real.
     """
 
     log_init: Float[Array, "K"]
-    log_trans: Float[Array, "K K"]
+    log_trans: Float[Array, "K K"] | Float[Array, "S K K"]
     node: Float[Array, "T K"]
     mask: Bool[Array, "T"]
 
@@ -35,11 +36,40 @@ class HMMSmoothed(NamedTuple):
     kl: Float[Array, "T"]
 
 
+class HMMPairs(NamedTuple):
+    """Marginals, those of every pair (z_t, z_t+1), 0 where t+1 is padding, increments of log Z and of the KL."""
+
+    states: Float[Array, "T K"]
+    pairs: Float[Array, "T-1 K K"]
+    log_z: Float[Array, "T"]
+    kl: Float[Array, "T"]
+
+
 class Centred(NamedTuple):
     """A chain whose nodes have maximum 0 and whose padded nodes are 0, with the maxima taken out."""
 
-    chain: HMMChain
+    chain: NamedTuple
     maximum: Float[Array, "T"]
+
+
+def steady(chain) -> bool:
+    """Whether one transition matrix serves all steps."""
+    T, K = chain.node.shape
+    shape = chain.log_trans.shape
+    if shape not in ((K, K), (1, K, K), (T - 1, K, K)):
+        found = "x".join(map(str, shape))
+        raise ValueError(f"log_trans is {found}; a chain of {T} steps and {K} states takes KxK, 1xKxK or (T-1)xKxK")
+    return len(shape) == 2 or shape[0] == 1
+
+
+def one_matrix(chain):
+    """A steady chain with log_trans (K, K)."""
+    return chain._replace(log_trans=chain.log_trans.reshape(chain.log_trans.shape[-2:]))
+
+
+def stacked(chain):
+    """The chain with log_trans (1 or T-1, K, K)."""
+    return chain._replace(log_trans=chain.log_trans[None]) if chain.log_trans.ndim == 2 else chain
 
 
 def logsumexp(x: Float[Array, "..."], axis: int) -> Float[Array, "..."]:
@@ -55,7 +85,7 @@ def finite(x):
     return jnp.where(x == -jnp.inf, 0, x)
 
 
-def centre(chain: HMMChain) -> Centred:
+def centre(chain) -> Centred:
     """Takes the maximum out of each node, so that increments and KL do not carry its scale."""
     node = jnp.where(chain.mask[:, None], chain.node, 0)
     maximum = finite(lax.stop_gradient(jnp.max(node, -1)))
@@ -78,7 +108,8 @@ def kl(centred: Centred, states, increments) -> Float[Array, "T"]:
     return jnp.where(centred.chain.mask, jnp.sum(finite(centred.chain.node) * states, -1) - increments, 0)
 
 
-def choices(scores: Float[Array, "S K"], log_trans, mask) -> Int[Array, "S K"]:
-    """The best z_t for every z_t+1: argmax_i scores[t, i] + log_trans[i, j]; itself where t+1 is padding."""
-    best = jnp.argmax(scores[:, :, None] + log_trans[None], -2)
+def choices(scores: Float[Array, "S K"], chain: HMMChain) -> Int[Array, "S K"]:
+    """The best z_t for every z_t+1: argmax_i scores[t, i] + log_trans[t, i, j]; itself where t+1 is padding."""
+    mask = chain.mask
+    best = jnp.argmax(scores[:, :, None] + stacked(chain).log_trans, -2)
     return jnp.where(mask[1:, None], best, jnp.arange(best.shape[-1])[None])

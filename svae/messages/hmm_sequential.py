@@ -9,9 +9,10 @@ from jaxtyping import Array, Float, Int
 
 from svae._branches import everywhere
 from svae.messages import hmm_chain as hmm
-from svae.messages import hmm_products
+from svae.messages import hmm_products, hmm_tables
 from svae.messages.compensated import compensated_sum, two_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
+from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages.recurrence import vectors
 
 # A step's K x K table is cheaper to form again in the backward pass than to store for every t.
 _recompute = functools.partial(jax.checkpoint, prevent_cse=False)
@@ -54,16 +55,39 @@ def _backward(chain: HMMChain, log_states):
     return jnp.concatenate([rest, last[None]]), total + error
 
 
+def _scores(best, chain: HMMChain) -> Float[Array, "T K"]:
+    """The filter's scores, or those of the best path where `best` is a maximum; padding repeats the last real ones."""
+
+    steady = hmm.steady(chain)
+
+    def step(scores, inputs):
+        log_trans, node, real = inputs
+        new = best(scores[:, None] + (chain.log_trans[0] if steady else log_trans), 0) + node
+        scores = jnp.where(real, new - hmm.finite(jnp.max(new)), scores)
+        return scores, scores
+
+    first = chain.log_init + chain.node[0]
+    rest = lax.scan(step, first, (None if steady else chain.log_trans, chain.node[1:], chain.mask[1:]))[1]
+    return jnp.concatenate([first[None], rest])
+
+
+_log_states = hmm_tables.filtered(functools.partial(_scores, hmm.logsumexp), vectors)
+
+
 def filter(chain: HMMChain) -> HMMFiltered:
     """log p(z_t | nodes to t) and the increments of log Z."""
-    centred = hmm.centre(chain)
+    if not hmm.steady(chain):
+        return hmm_tables.filter(chain, _log_states)
+    centred = hmm.centre(hmm.one_matrix(chain))
     log_states, increments = _forward(centred.chain)
     return HMMFiltered(log_states, increments + centred.maximum)
 
 
 def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
-    centred = hmm.centre(chain)
+    if not hmm.steady(chain):
+        return hmm_tables.summed(smooth_pairs(chain))
+    centred = hmm.centre(hmm.one_matrix(chain))
     q, trusted = hmm_products.smooth(centred)
     trusted = everywhere(lax.stop_gradient(trusted))
     return lax.cond(trusted, lambda q, _: q, lambda _, centred: _smooth_in_logs(centred), q, centred)
@@ -74,6 +98,11 @@ def _smooth_in_logs(centred: hmm.Centred) -> HMMSmoothed:
     log_states, increments = _forward(centred.chain)
     states, transitions = _backward(centred.chain, log_states)
     return HMMSmoothed(states, transitions, increments + centred.maximum, hmm.kl(centred, states, increments))
+
+
+def smooth_pairs(chain: HMMChain) -> HMMPairs:
+    """Marginals of states and of pairs, increments of log Z and of the KL."""
+    return hmm_tables.smooth_pairs(chain, _log_states, vectors)
 
 
 def log_normalizer(chain: HMMChain) -> Float[Array, ""]:
@@ -95,20 +124,11 @@ def sample(chain: HMMChain, *, key) -> Int[Array, "T"]:
     """A draw of z_1..z_T from q, by Gumbel noise on the filtered states; padding repeats the last real state."""
     log_states = filter(chain).log_states
     noisy = log_states + jax.random.gumbel(key, log_states.shape, log_states.dtype)
-    return _backtrack(jnp.argmax(noisy[-1]), hmm.choices(noisy[:-1], chain.log_trans, chain.mask))
+    return _backtrack(jnp.argmax(noisy[-1]), hmm.choices(noisy[:-1], chain))
 
 
 def viterbi(chain: HMMChain) -> Int[Array, "T"]:
     """The most probable path; padding repeats the last real state."""
-    chain = hmm.centre(chain).chain
-
-    def step(carry, inputs):
-        scores, log_prior = carry
-        node, real = inputs
-        new = log_prior + node - hmm.finite(jnp.max(log_prior + node))
-        scores = jnp.where(real, new, scores)
-        log_prior = jnp.where(real, jnp.max(new[:, None] + chain.log_trans, 0), log_prior)
-        return (scores, log_prior), scores
-
-    scores = lax.scan(step, (chain.log_init, chain.log_init), (chain.node, chain.mask))[1]
-    return _backtrack(jnp.argmax(scores[-1]), hmm.choices(scores[:-1], chain.log_trans, chain.mask))
+    chain = hmm.centre(hmm.stacked(chain)).chain
+    scores = _scores(jnp.max, chain)
+    return _backtrack(jnp.argmax(scores[-1]), hmm.choices(scores[:-1], chain))

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from svae._linalg import mm, mv, tria
 from svae.messages import gaussian_chain as gaussian
-from svae.messages import gaussian_parallel, hmm_parallel
+from svae.messages import gaussian_parallel, hmm_parallel, hmm_tables
 from svae.messages import hmm_chain as hmm
 from svae.messages.compensated import compensated_sum
 from svae.messages.gaussian_chain import GaussianChain, GaussianSmoothed, Moments
@@ -50,7 +50,10 @@ def gaussian_smooth(chain: GaussianChain, mesh: Mesh) -> GaussianSmoothed:
 
 @functools.partial(jax.jit, static_argnums=1)
 def hmm_smooth(chain: HMMChain, mesh: Mesh) -> HMMSmoothed:
-    """`hmm.smooth` of one chain, shared out along time."""
+    """`hmm.smooth` of one chain with one transition matrix, shared out along time."""
+    if not hmm.steady(chain):
+        raise ValueError("a hidden chain shared out along time has one transition matrix, log_trans KxK")
+    chain = hmm.stacked(chain)
     T, K = chain.node.shape
     more = -T % mesh.size
     node = _joined(chain.node, jnp.zeros_like(chain.node, shape=(more, K)))
@@ -164,13 +167,13 @@ def _handed_on(predicted: Moments, past: Moments) -> Moments:
 def _hmm_piece(piece: HMMChain) -> HMMSmoothed:
     centred = hmm.centre(piece)
     chain = centred.chain._replace(log_init=_hmm_past(centred.chain))
-    log_states = hmm_parallel._log_states(chain)
-    increments = hmm_parallel._increments(chain, log_states)
+    log_states = hmm_parallel.log_states(chain)
+    increments = hmm_tables.increments(chain, log_states)
     n = lax.axis_size(AXIS)
     ahead = lax.ppermute(piece.mask[:1], AXIS, [(i + 1, i) for i in range(n - 1)])  # False behind the last piece
     mask = jnp.concatenate([piece.mask, ahead])
     longer = chain._replace(mask=mask)
-    kernels = hmm_parallel._kernels(longer, jnp.concatenate([log_states, log_states[-1:]]))
+    kernels = hmm_tables.kernels(longer, jnp.concatenate([log_states, log_states[-1:]]))
     last = jnp.zeros((len(mask), log_states.shape[1]), log_states.dtype).at[0].set(jnp.exp(log_states[-1]))
     states = jnp.flip(_vectors(jnp.flip(kernels, 0), last), 0)
     pairs = jnp.where(mask[1:, None, None], kernels * states[1:, None, :], 0)
@@ -181,13 +184,13 @@ def _hmm_piece(piece: HMMChain) -> HMMSmoothed:
 
 def _hmm_past(chain: HMMChain) -> Float[Array, " K"]:
     """log p(z of this piece's first step | the pieces before); of the first piece, log_init as it is."""
-    elements = jnp.where(_number() == 0, hmm_parallel._elements(chain), hmm_parallel.steps(chain))
+    elements = jnp.where(_number() == 0, hmm_parallel.elements(chain), hmm_parallel.steps(chain))
     total = prefixes(functools.partial(hmm_parallel.scaled, hmm.logsumexp), elements)[-1]
     totals = lax.all_gather(total, AXIS)
     combine = lambda row, M: _normalized(hmm.propagate(row, M))  # noqa: E731
     until = _fold(combine, _normalized(totals[0, 0]), totals[1:])  # filtered at the end of piece 0, 1, ..., n-2
     filtered = _mine(jnp.concatenate([until[:1], until]))
-    predicted = jnp.where(chain.mask[0], hmm.propagate(filtered, chain.log_trans), filtered)
+    predicted = jnp.where(chain.mask[0], hmm.propagate(filtered, chain.log_trans[0]), filtered)
     return jnp.where(_number() == 0, chain.log_init, predicted)
 
 

@@ -38,6 +38,21 @@ def hidden(B: int, T: int, K: int, dtype):
     return q, pull(jax.tree.map(jnp.cos, finite))
 
 
+def varying(B: int, T: int, K: int, dtype):
+    """Smoothed states and pairs, log states and pulled cotangents, of B sequences with a matrix for every step."""
+    rng = np.random.default_rng(B)
+    log_trans, node = np.log(rng.dirichlet(np.ones(K), size=(B, T - 1, K))), 3 * rng.normal(size=(B, T, K))
+    mask = jnp.asarray(np.arange(T) < rng.integers(1, T + 1, size=(B, 1)))
+
+    def one(*chain):
+        chain = HMMChain(*chain)
+        forms = hmm_kernels.smooth_pairs, hmm_kernels.filter
+        q, pull = jax.vjp(lambda *p: [f(HMMChain(*p, chain.mask)) for f in forms], *chain[:3])
+        return q, pull(jax.tree.map(jnp.cos, q))
+
+    return jax.vmap(one)(*(jnp.asarray(x, dtype) for x in (np.zeros((B, K)), log_trans, node)), mask)
+
+
 def _pulled(f, chain):
     def one(chain):
         q, pull = jax.vjp(f, chain)
@@ -47,11 +62,11 @@ def _pulled(f, chain):
 
 
 def everything() -> list[np.ndarray]:
-    """Both chains, alone in single precision, in lanes in both."""
+    """All chains, alone in single precision, in batches in both."""
     cases = [(1, np.dtype("float32")), (18, np.dtype("float32")), (18, np.dtype("float64"))]
     with jax.enable_x64(True):
-        runs = [jax.jit(f, static_argnums=(0, 1, 2, 3)) for f in (gaussian, hidden)]
-        found = [run(B, 5, n, dtype) for run, n in zip(runs, (10, 7), strict=True) for B, dtype in cases]
+        runs = [jax.jit(f, static_argnums=(0, 1, 2, 3)) for f in (gaussian, hidden, varying)]
+        found = [run(B, 5, n, dtype) for run, n in zip(runs, (10, 7, 7), strict=True) for B, dtype in cases]
     return [np.asarray(x) for x in jax.tree.leaves(found)]
 
 

@@ -103,14 +103,21 @@ def hmm_chain(rng, T, K, real=None, impossible=False):
     return HMMChain(log_init, log_trans, node, np.arange(T) < (T if real is None else real))
 
 
-def enumerate_paths(chain):
-    """log Z, marginals, pair counts and the best path, over all K^T paths of the real frames."""
+def enumerate_pairs(chain):
+    """log Z, marginals, those of every pair and the best path, over all K^T paths of the real frames."""
     T, K = int(chain.mask.sum()), len(chain.log_init)
+    log_trans = np.broadcast_to(chain.log_trans, (len(chain.node) - 1, K, K))
     paths = np.array(list(itertools.product(range(K), repeat=T)))
     scores = chain.log_init[paths[:, 0]] + chain.node[np.arange(T), paths].sum(1)
-    scores = scores + chain.log_trans[paths[:, :-1], paths[:, 1:]].sum(1)
+    scores = scores + log_trans[np.arange(T - 1), paths[:, :-1], paths[:, 1:]].sum(1)
     log_z = np.logaddexp.reduce(scores)
     hot = np.eye(K)[paths]
     weights = np.exp(scores - log_z)
-    pairs = np.einsum("n,nti,ntj->ij", weights, hot[:, :-1], hot[:, 1:])
+    pairs = np.einsum("n,nti,ntj->tij", weights, hot[:, :-1], hot[:, 1:])
     return log_z, np.einsum("n,ntk->tk", weights, hot), pairs, paths[np.argmax(scores)]
+
+
+def enumerate_paths(chain):
+    """As `enumerate_pairs`, with pair counts of all steps."""
+    log_z, states, pairs, best = enumerate_pairs(chain)
+    return log_z, states, pairs.sum(0), best

@@ -41,6 +41,12 @@ enum Operation {
   kHmmSmoothVjp,
   kHmmBacktrack,
   kHmmViterbi,
+  kHmmVaryingFilter,
+  kHmmVaryingSmooth,
+  kHmmVaryingFilterVjp,
+  kHmmVaryingSmoothVjp,
+  kHmmVaryingBacktrack,
+  kHmmVaryingViterbi,
   kOperations
 };
 

@@ -187,6 +187,7 @@ static ffi::Error dispatch(const Signature& signature, ffi::ThreadPool& pool, ff
 using Shapes = std::vector<std::string>;
 static const Shapes kChain = {"D", "DD", "sDD", "sD", "sDD", "TDD", "TD"};
 static const Shapes kHidden = {"D", "DD", "TD"};
+static const Shapes kVarying = {"D", "sDD", "TD"};
 
 static Shapes joined(Shapes all, std::initializer_list<std::string> more) {
   all.insert(all.end(), more);
@@ -221,6 +222,15 @@ SVAE_HANDLER(svae_hmm_smooth_vjp, svae::kHmmSmoothVjp,
              svae::joined(svae::kHidden, {"T", "TD", "DD", "TD", "DD", "T", "T"}), svae::kHidden)
 SVAE_HANDLER(svae_hmm_backtrack, svae::kHmmBacktrack, svae::joined(svae::kHidden, {"T"}), {"T"})
 SVAE_HANDLER(svae_hmm_viterbi, svae::kHmmViterbi, svae::joined(svae::kHidden, {"T"}), {"T"})
+SVAE_HANDLER(svae_hmm_varying_filter, svae::kHmmVaryingFilter, svae::joined(svae::kVarying, {"T"}), {"TD", "T"})
+SVAE_HANDLER(svae_hmm_varying_smooth, svae::kHmmVaryingSmooth, svae::joined(svae::kVarying, {"T"}),
+             {"TD", "SDD", "T", "T"})
+SVAE_HANDLER(svae_hmm_varying_filter_vjp, svae::kHmmVaryingFilterVjp, svae::joined(svae::kVarying, {"T", "TD", "T"}),
+             svae::kVarying)
+SVAE_HANDLER(svae_hmm_varying_smooth_vjp, svae::kHmmVaryingSmoothVjp,
+             svae::joined(svae::kVarying, {"T", "TD", "SDD", "TD", "SDD", "T", "T"}), svae::kVarying)
+SVAE_HANDLER(svae_hmm_varying_backtrack, svae::kHmmVaryingBacktrack, svae::joined(svae::kVarying, {"T"}), {"T"})
+SVAE_HANDLER(svae_hmm_varying_viterbi, svae::kHmmVaryingViterbi, svae::joined(svae::kVarying, {"T"}), {"T"})
 SVAE_HANDLER(svae_mixture_blend, svae::kBlend, {"B"}, {"DU", "DD", "UU", ""})
 SVAE_HANDLER(svae_mixture_blend_vjp, svae::kBlendVjp, {"DU", "DD", "DU", "DD", "UU", ""}, {"B"})
 SVAE_HANDLER(svae_mixture_moments, svae::kMoments, {"DU", "D", "D", "DD", "DD", "DD"}, {"P"})

@@ -1,6 +1,8 @@
 // The hidden Markov chain for one instruction set, as gaussian.cc is of the Gaussian one.
 #include "hmm_path.h"
 #include "hmm_smooth_lanes.h"
+#include "hmm_varying_path.h"
+#include "hmm_varying_vjp.h"
 #include "hmm_vjp_lanes.h"
 
 namespace svae::SVAE_VARIANT {
@@ -30,8 +32,20 @@ Entry hmm(Operation operation) {
       return SVAE_BOTH(hmm_smooth_vjp, HmmLanesVjp);
     case kHmmBacktrack:
       return SVAE_STATES(hmm_backtrack);
-    default:
+    case kHmmViterbi:
       return SVAE_STATES(hmm_viterbi);
+    case kHmmVaryingFilter:
+      return SVAE_STATES(hmm_varying_filter);
+    case kHmmVaryingSmooth:
+      return SVAE_STATES(hmm_varying_smooth);
+    case kHmmVaryingFilterVjp:
+      return SVAE_STATES(hmm_varying_filter_vjp);
+    case kHmmVaryingSmoothVjp:
+      return SVAE_STATES(hmm_varying_smooth_vjp);
+    case kHmmVaryingBacktrack:
+      return SVAE_STATES(hmm_varying_backtrack);
+    default:
+      return SVAE_STATES(hmm_varying_viterbi);
   }
 }
 
