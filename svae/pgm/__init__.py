@@ -1,16 +1,28 @@
-"""Latent graphical models, one file each; a new one is one more file and one more line here."""
+"""Latent graphical models: blocks that compose, and the graphs that have a name."""
 
-from svae.pgm import gaussian, gmm, hmm, lds, slds, standard
-from svae.pgm._base import AbstractPGM, Latents, Posterior
+from svae.pgm._block import AbstractBlock, GraphError
+from svae.pgm._graph import Graph, graph
+from svae.pgm._old_names import name_now
+from svae.pgm._posterior import Posterior, keys_of
+from svae.pgm._registry import PGMS
+from svae.pgm.choice import Choice
+from svae.pgm.dynamics import Dynamics
+from svae.pgm.markov import Markov
+from svae.pgm.normal import Normal
+from svae.pgm.semi_markov import SemiMarkov
 
-# name -> make(latent_dim, states, *, concentration, stickiness)
-PGMS = {
-    "vae": standard.make,
-    "gaussian": gaussian.make,
-    "gmm": gmm.make,
-    "hmm": hmm.make,
-    "lds": lds.make,
-    "slds": slds.make,
-}
-
-__all__ = ["PGMS", "AbstractPGM", "Latents", "Posterior"]
+__all__ = [
+    "PGMS",
+    "AbstractBlock",
+    "Choice",
+    "Dynamics",
+    "Graph",
+    "GraphError",
+    "Markov",
+    "Normal",
+    "Posterior",
+    "SemiMarkov",
+    "graph",
+    "keys_of",
+    "name_now",
+]

@@ -6,6 +6,8 @@ from jaxtyping import Array, Float
 
 from svae.expfam import MNIW, NIW, Dirichlet
 
+OFFSET_STRENGTH = 0.1  # observations that the prior mean of an offset, or of a first frame, is worth
+
 
 def tile(array, batch: tuple[int, ...]) -> Float[Array, "..."]:
     array = jnp.asarray(array, jnp.result_type(float))
@@ -38,6 +40,11 @@ def dirichlet_prior(K: int, *, concentration: float) -> Dirichlet:
 def sticky_prior(K: int, *, concentration: float, stickiness: float) -> Dirichlet:
     """Rows of the transition matrix: sparse, with `stickiness` extra counts on the diagonal (weak-limit sticky HDP)."""
     return Dirichlet(tile(np.full((K, K), concentration / K) + stickiness * np.eye(K), ()))
+
+
+def stack(prior: Dirichlet, sizes: tuple[int, ...]) -> Dirichlet:
+    """The same prior for every combination of the parents' states; as it is where there are no parents."""
+    return Dirichlet(tile(prior.counts, (int(np.prod(sizes)),))) if sizes else prior
 
 
 def fit_dirichlet(prior: Dirichlet, counts: np.ndarray) -> Dirichlet:
@@ -80,24 +87,7 @@ def first_counts(states: list) -> np.ndarray:
     return sum(w[0] for w in states)
 
 
-def stacked(latents: list, states: list) -> tuple[np.ndarray, np.ndarray]:
-    return np.concatenate(latents).astype(float), np.concatenate(states).astype(float)
-
-
-def first_frames(latents: list, states: list) -> tuple[np.ndarray, np.ndarray]:
-    return np.stack([x[0] for x in latents]).astype(float), np.stack([w[0] for w in states]).astype(float)
-
-
-def regressions(latents: list, states: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Regressors u = (x_{t-1}, 1), targets x_t and responsibilities of z_t, for every transition."""
+def regressions(latents: list) -> tuple[np.ndarray, np.ndarray]:
+    """Regressors u = (x_{t-1}, 1) and targets x_t of every transition."""
     u = np.concatenate([np.c_[x[:-1], np.ones(len(x) - 1)] for x in latents]).astype(float)
-    return (
-        u,
-        np.concatenate([x[1:] for x in latents]).astype(float),
-        np.concatenate([w[1:] for w in states]).astype(float),
-    )
-
-
-def one_state_only(states: list) -> list:
-    """Responsibilities of a model that has a single state."""
-    return [np.ones((len(w), 1)) for w in states]
+    return u, np.concatenate([x[1:] for x in latents]).astype(float)

@@ -39,8 +39,8 @@ SOLVERS["library"] = _mean_field.implicit
 
 
 def with_solver(pgm, solve: str):
-    """The same latent model with another fixed point; a model with one local factor has none."""
-    return dataclasses.replace(pgm, solve=SOLVERS[solve]) if hasattr(pgm, "solve") else pgm
+    """The same latent model with another fixed point."""
+    return dataclasses.replace(pgm, solve=SOLVERS[solve])
 
 
 class Example(NamedTuple):

@@ -51,7 +51,7 @@ def log_marginal_likelihood(name: str, y, real: int, W, b, sd):
 
 def expected_log_likelihood(q, y, real: int, W, b, sd):
     """E_q* log p(y | x) in closed form, over the observed entries of the real frames."""
-    m, P_root = np.asarray(q.x.mean), np.asarray(q.x.sqrt)
+    m, P_root = np.asarray(q.mean()), np.asarray(q.factors.x.sqrt)
     second = (y - m @ W.T - b) ** 2 + np.sum((W @ P_root) ** 2, -1)
     entries = -second / (2 * sd**2) - np.log(2 * np.pi * sd**2) / 2
     return np.nansum(entries[:real])

@@ -1,0 +1,89 @@
+"""Which graphs can be inferred; the others are refused in one sentence that names the block and what is allowed."""
+
+import difflib
+import keyword
+from collections.abc import Mapping
+from typing import Any
+
+from svae.pgm._block import AbstractBlock, GraphError, names, parents
+
+RESERVED = ("show", "solve")
+
+
+def ordered(blocks: Mapping[str, Any], show: str | None) -> list[str]:
+    """The names, parents before children and otherwise in the order given; GraphError where there is no such graph."""
+    if not blocks:
+        raise GraphError('a graph needs blocks by name, such as graph(z=Markov(20), x=Dynamics(8, given="z"))')
+    for name, block in blocks.items():
+        _check_block(name, block)
+    for name, block in blocks.items():
+        _check_parents(name, block, blocks)
+    order = _in_order(blocks)
+    if not any(block.continuous for block in blocks.values()):
+        raise GraphError("the graph has no continuous block, which frames are decoded from: add Normal or Dynamics")
+    _check_children(blocks)
+    _check_shown(blocks, show)
+    return order
+
+
+def _check_block(name: str, block: Any) -> None:
+    if keyword.iskeyword(name) or not name.isidentifier() or name.startswith("_"):
+        raise GraphError(
+            f"{name!r} cannot name a block: names are words of letters and digits that begin with a letter"
+        )
+    if not isinstance(block, AbstractBlock):
+        hint = f"; write {block.__name__}(...)" if isinstance(block, type) else ""
+        raise GraphError(f"{name} is {block!r}, not a block such as Choice, Markov, Normal or Dynamics{hint}")
+
+
+def _check_parents(name: str, block: AbstractBlock, blocks: Mapping[str, AbstractBlock]) -> None:
+    for option in ("given", "add"):
+        listed = getattr(block, option, ())
+        if not isinstance(listed, str | tuple) or not all(isinstance(parent, str) for parent in names(listed)):
+            raise GraphError(f"{option}= of {name} must be the name of a block, or a tuple of names, not {listed!r}")
+    if names(block.given) and names(getattr(block, "add", ())):
+        raise GraphError(f"{name} has parents in both given= and add=: a table over states or offsets, not both")
+    found = parents(block)
+    for parent in found:
+        if parent not in blocks:
+            near = difflib.get_close_matches(parent, blocks, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the blocks are {', '.join(blocks)}"
+            raise GraphError(f"{name} has a parent {parent!r} that does not exist; {hint}")
+        if parent == name:
+            raise GraphError(
+                f"{name} cannot be its own parent at the same frame; Markov and Dynamics remember the last one"
+            )
+        if blocks[parent].continuous:
+            raise GraphError(f"{name} has the continuous parent {parent}; parents can be discrete blocks only")
+    if len(set(found)) < len(found):
+        raise GraphError(f"{name} names a parent twice: {', '.join(found)}")
+
+
+def _in_order(blocks: Mapping[str, AbstractBlock]) -> list[str]:
+    order: list[str] = []
+    while len(order) < len(blocks):
+        ready = [n for n in blocks if n not in order and all(parent in order for parent in parents(blocks[n]))]
+        if not ready:
+            left = [name for name in blocks if name not in order]
+            left = [name for name in left if any(name in parents(blocks[other]) for other in left)]
+            raise GraphError(
+                f"{', '.join(left)} are each other's parents at the same frame: a cycle has no first block"
+            )
+        order.append(ready[0])
+    return order
+
+
+def _check_children(blocks: Mapping[str, AbstractBlock]) -> None:
+    used = {parent for block in blocks.values() for parent in parents(block)}
+    for name, block in blocks.items():
+        if not block.continuous and name not in used:
+            raise GraphError(
+                f'{name} has no child, so no frame says anything of it: name it in given="{name}" of another'
+            )
+
+
+def _check_shown(blocks: Mapping[str, AbstractBlock], show: str | None) -> None:
+    discrete = [name for name, block in blocks.items() if not block.continuous]
+    if show is not None and show not in discrete:
+        allowed = f"one of {', '.join(discrete)}" if discrete else "left out: there is no discrete block"
+        raise GraphError(f"show={show!r} must be {allowed}")

@@ -1,0 +1,32 @@
+"""What a graph is called in words."""
+
+from typing import Any
+
+KNOWN = {  # kinds of blocks with how many parents each -> the name of the field
+    ("Normal 0",): "a Gaussian latent with learned mean and covariance",
+    ("Choice 0", "Normal 1"): "a mixture of Gaussians",
+    ("Markov 0", "Normal 1"): "a hidden Markov model",
+    ("Dynamics 0",): "a linear dynamical system",
+    ("Markov 0", "Dynamics 1"): "a switching linear dynamical system",
+}
+
+
+def title(nodes: tuple[Any, ...]) -> str:
+    """The name that the field has for a graph; for others, block by block."""
+    kinds = tuple(f"{type(node.block).__name__} {len(node.parents)}" for node in nodes)
+    if len(nodes) == 1 and not getattr(nodes[0].block, "learned", True):
+        return "a variational autoencoder"
+    plain = not any(getattr(node.block, "add", ()) for node in nodes)
+    return KNOWN[kinds] if plain and kinds in KNOWN else f"a graph of {_listed([_words(node) for node in nodes])}"
+
+
+def _words(node: Any) -> str:
+    kind, size = type(node.block).__name__, node.block.size
+    what = f"{size} dimensions" if node.block.continuous else f"{size} states"
+    how = " added" if getattr(node.block, "add", ()) else " given"
+    above = f"{how} {_listed(list(node.parents))}" if node.parents else ""
+    return f"{node.name} ({kind}, {what}{above})"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,156 @@
+"""The conformance suite of latent graphs, for blocks of one's own: AssertionError says in one sentence what is wrong.
+
+`forward`, `back` and the score of a conditional are partial derivatives of one function, the surrogate bound. So the
+suite needs no formula of a block: it differentiates that bound. Use small sizes, such as 3 states and 2 dimensions.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from svae import expfam
+from svae.expfam import Gaussian, LinearGaussian
+from svae.messages.fixed_point import FixedPoint, fixed_point
+from svae.pgm import AbstractBlock, Choice, Graph, Normal, graph
+
+__all__ = ["check_block", "check_pgm"]
+
+T, REAL = 6, 5  # frames, the last of them padding
+SURE = 1e9  # copies of the data: q(theta) at a point
+SHARP = 1e8  # precision that pins x
+
+
+def check_block(block: AbstractBlock) -> None:
+    """Run the suite on a graph around a block: a discrete one above a Normal, with a Choice for each parent."""
+    if not isinstance(block, AbstractBlock):
+        raise AssertionError(f"{block!r} is not a block: it must be a frozen dataclass that derives from AbstractBlock")
+    names = [*_listed(block.given), *_listed(getattr(block, "add", ()))]
+    above = {name: Choice(2) for name in names}
+    own = {"block": block} if block.continuous else {"block": block, "x": Normal(2, given="block")}
+    check_pgm(graph(**above, **own))
+
+
+def check_pgm(pgm: Graph) -> None:
+    """Run the suite on a graph, in float64."""
+    with jax.enable_x64(True):
+        pgm = dataclasses.replace(graph(show=pgm.shown, **{n.name: n.block for n in pgm.nodes}), solve=_converged)
+        q = _generic(pgm)
+        _check_parameters(pgm, q)
+        _check_inference(pgm, q)
+        _check_simulation(pgm, q)
+        if len(pgm.discrete) < 2 and pgm.learned:
+            _check_density(pgm, q)
+
+
+def _compiled(function: Callable) -> Callable:
+    """jit of what runs once or twice on tiny arrays: its cost is its compilation, so optimise little."""
+    return eqx.filter_jit(function, compiler_options={"xla_backend_optimization_level": 0})
+
+
+def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _converged(f, words, args):
+    return fixed_point(f, words, args, tolerance=1e-12, max_iterations=3000)
+
+
+def _generic(pgm: Graph) -> Any:
+    """q(theta) after random latents and soft states."""
+    rng = np.random.default_rng(0)
+    latents = [np.cumsum(0.6 * rng.normal(size=(20, pgm.dimensions)), 0) for _ in range(2)]
+    soft = lambda K: rng.dirichlet(np.full(K, 0.5), size=20)  # noqa: E731
+    return pgm.initialize(latents, [{name: soft(K) for name, K in pgm.discrete.items()} for _ in latents])
+
+
+def _potentials(pgm: Graph) -> Gaussian:
+    """Random ones; frame 2 is missing, the last is padding."""
+    rng, D = np.random.default_rng(1), pgm.dimensions
+    L = rng.normal(size=(T, D, D))
+    seen = ((np.arange(T) < REAL) & (np.arange(T) != 2)).astype(float)
+    J, h = L @ np.swapaxes(L, 1, 2) * seen[:, None, None], 2 * rng.normal(size=(T, D)) * seen[:, None]
+    return Gaussian(jnp.asarray(J), jnp.asarray(h))
+
+
+def _require(fine: Any, words: str) -> None:
+    if not np.all(fine):
+        raise AssertionError(words)
+
+
+def _check_parameters(pgm: Graph, q: Any) -> None:
+    for tree, what in ((pgm.prior, "the prior"), (q, "q(theta) after `initialize`")):
+        _require(expfam.in_domain(tree), f"{what} is not proper: a family is outside its domain")
+    same = jax.tree.structure(q) == jax.tree.structure(pgm.prior)
+    _require(same, "`initialize` returns a tree of another structure than `prior`")
+
+
+def _check_inference(pgm: Graph, q: Any) -> None:
+    mask, moments = jnp.arange(T) < REAL, expfam.moments(q)
+
+    run = _compiled(lambda psi, mask: pgm.infer(moments, psi, mask))
+    psi = _potentials(pgm)
+    found = run(psi, mask)
+    for leaf, what in ((found.kl, "kl"), (found.mean(), "E x"), (found.states, "q(z)")):
+        _require(jnp.isfinite(leaf), f"{what} is not finite")
+    _require(found.kl[REAL:] == 0, "kl of padding is not 0")
+    alone = run(jax.tree.map(lambda a: a[:REAL], psi), mask[:REAL])
+    _require(jnp.abs(found.kl[:REAL] - alone.kl) < 1e-8, "padding changes kl: `infer` or `kl` must leave it out")
+    for name, factor in found.discrete.items():
+        _require(jnp.abs(jnp.sum(factor.states, -1) - 1) < 1e-8, f"the marginals of {name} do not sum to 1")
+
+    def bound(words, psi):
+        """The surrogate bound of factors that are made from `words` and from what they then say: no fixed point."""
+        once = dataclasses.replace(pgm, solve=_as_it_is)
+        return jnp.sum(once.infer(moments, psi, mask, words).log_normalizer)
+
+    d_words, d_psi = _compiled(jax.grad(bound, (0, 1)))(found.nodes(), psi)
+    for name, slope in d_words.items():
+        words = f"what is said `back` to {name} is not the derivative of the bound that `infer` and `kl` give"
+        _require(jnp.abs(slope) < 1e-6, words)
+    away = jnp.abs(d_psi.h - jnp.where(mask[:, None], found.mean(), 0))
+    _require(away < 1e-6, "E x is not the derivative of the bound in the potentials: `infer` and `kl` disagree")
+
+
+def _as_it_is(f, words, args):
+    """No sweep at all: the factors of these words."""
+    return FixedPoint(words, jnp.zeros(()), jnp.zeros((), jnp.int32))
+
+
+def _check_simulation(pgm: Graph, q: Any) -> None:
+    def paths():
+        theta = expfam.sample(q, key=jax.random.key(0))
+        path = pgm.simulate(theta, 7, key=jax.random.key(1))
+        return path, pgm.simulate(theta, 4, key=jax.random.key(2), start=path)
+
+    path, onwards = _compiled(paths)()
+    for node, values in zip(pgm.nodes, path, strict=True):
+        shape = (7, node.block.size) if node.block.continuous else (7,)
+        _require(jax.tree.leaves(values)[0].shape == shape, f"a simulation of {node.name} has not the shape {shape}")
+    same = jax.tree.structure(onwards) == jax.tree.structure(path)
+    _require(same, "a simulation that goes on from a start has another structure")
+
+
+def _check_density(pgm: Graph, q: Any) -> None:
+    """With theta and x known, q(z | x) is exact: the surrogate bound is log p(x) times the volume of the potentials."""
+    exact, found = map(float, _compiled(lambda: _densities(pgm, q))())
+    words = "`infer` and the density disagree: with x known the bound is not log p(x | theta)"
+    _require(abs(found - exact) < 1e-3 * (1 + abs(exact)), words)
+
+
+def _densities(pgm: Graph, q: Any) -> tuple[Array, Array]:
+    """log p(x | theta) of a simulation, and the surrogate bound with x pinned, less that volume."""
+    sure = expfam.from_natural(q, jax.tree.map(lambda eta: SURE * eta, expfam.natural(q)))
+    means = expfam.map_families(lambda family: family.mean(), sure)
+    is_linear = lambda t: isinstance(t, LinearGaussian)  # noqa: E731
+    theta = jax.tree.map(lambda t: t if is_linear(t) else jnp.log(t), means, is_leaf=is_linear)
+    x, mask = pgm.latent(pgm.simulate(theta, T, key=jax.random.key(3))), jnp.ones(T, bool)
+    J = jnp.broadcast_to(SHARP * jnp.eye(x.shape[1]), (*x.shape, x.shape[1]))
+    found = pgm.infer(expfam.moments(sure), Gaussian(J, SHARP * x), mask)
+    volume = (jnp.log(2 * jnp.pi / SHARP) * x.size + SHARP * jnp.sum(x**2)) / 2
+    return jnp.sum(pgm.log_prob(theta, x, mask)), jnp.sum(found.log_normalizer) - volume
