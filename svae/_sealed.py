@@ -18,7 +18,8 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-FORMAT = 1
+FORMAT = 2  # 1: latent models without blocks, which did not know the names, unit and frame rate of their data
+READABLE = (1, 2)
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 2**26  # bytes; read no more than this on the word of a file
 
@@ -137,8 +138,10 @@ def read_manifest(folder: Path) -> dict:
         intact = False
     if not intact:
         raise StoreError(f"{folder / MANIFEST} is damaged or was changed by hand; restore it from a copy")
-    if body.get("format") != FORMAT:
-        raise StoreError(f"{folder} has format {body.get('format')!r}; this version of svae reads format {FORMAT}")
+    if body.get("format") not in READABLE:
+        raise StoreError(
+            f"{folder} has format {body.get('format')!r}; this version of svae reads formats up to {FORMAT}"
+        )
     require(folder, body, {"file": dict, "arrays": dict})
     require(folder, body["file"], {"name": str, "bytes": int, "sha256": str})
     for entry in body["arrays"].values():

@@ -12,10 +12,12 @@ from .checks import (
     standardize_globally,
     standardized,
 )
+from .doubts import body_length, doubts
+from .layout import Layout, layout_of, matched, renamed
 from .load import load
 from .moments import Moments, moments
 from .mouse import Mouse, mouse
-from .preprocess import Preprocess, preprocessed
+from .preprocess import Preprocess, preprocessed, wild_shares
 from .preprocess import find as find_preprocess
 from .recordings import DataError, Recordings, recordings, safe_names, seconds, take
 from .synthetic import (
@@ -36,6 +38,7 @@ __all__ = [
     "Batch",
     "DataError",
     "Dots",
+    "Layout",
     "Moments",
     "Mouse",
     "Pinwheel",
@@ -49,6 +52,7 @@ __all__ = [
     "Windows",
     "batch",
     "blocks",
+    "body_length",
     "bout_frames",
     "check",
     "check_form",
@@ -56,16 +60,20 @@ __all__ = [
     "check_shapes",
     "cut",
     "dots",
+    "doubts",
     "entry_units",
     "epoch_order",
     "find_preprocess",
     "global_units",
+    "layout_of",
     "load",
+    "matched",
     "moments",
     "mouse",
     "pinwheel",
     "preprocessed",
     "recordings",
+    "renamed",
     "safe_names",
     "sample_frames",
     "seconds",
@@ -77,5 +85,6 @@ __all__ = [
     "switching_rotations",
     "take",
     "two_speed_dots",
+    "wild_shares",
     "windows",
 ]

@@ -8,6 +8,8 @@ where the camera stands nor which wall is near.
 import numpy as np
 from jaxtyping import Float, Int
 
+from .keypoints import body_length
+
 
 def walls(places: Float[np.ndarray, "N 2"]) -> Int[np.ndarray, " corners"]:
     """Which of the still points are corners of the room, in order around it; none where they span no area."""
@@ -36,18 +38,12 @@ def inside(points: Float[np.ndarray, "T n 2"], room: Float[np.ndarray, "T C 2"])
     return np.min(turn[:, None, None] * left / length, -1)
 
 
-def reach(body: Float[np.ndarray, "P d"]) -> float:
-    """A body length: twice the root mean square distance of its points from their middle; a thin tail adds little."""
-    away = body[:, :2] - body[:, :2].mean(0)
-    return 2 * float(np.sqrt(np.mean(np.sum(away**2, 1))))
-
-
 def place(points: np.ndarray, room: np.ndarray, body: np.ndarray) -> Float[np.ndarray, "T 1 d"]:
     """Distances of the middle of the points that are seen and of the foremost point, as one more row beside them."""
     seen = np.isfinite(points).all(-1, keepdims=True)
     xy = np.where(seen, points[..., :2], np.nan).astype(np.float64)
     middle = np.where(seen, xy, 0).sum(1) / np.where(seen.any(1), seen.sum(1), np.nan)
     ends = np.stack([middle, xy[:, int(np.argmax(body[:, 0]))]], 1)
-    far = reach(body)
+    far = body_length(body)
     row = np.clip(inside(ends, room), -far, far)
     return np.concatenate([row, np.zeros((len(row), points.shape[-1] - 2))], -1)[:, None]

@@ -38,6 +38,7 @@ class Preprocess:
     body: tuple[tuple[float, ...], ...] = ()  # points: the reference posture of those
     room: tuple[int, ...] = ()  # points: which are corners of the room, around it
     floor: tuple[tuple[float, ...], ...] = ()  # points: where those corners stood
+    limits: tuple[float, ...] = ()  # points: how far from its place each may be; () = anywhere, as in older models
     size: tuple[int, int] | None = None  # frames, depth: (H, W) after
     low: float | None = None  # depth: values are clipped to [low, high]
     high: float | None = None
@@ -80,10 +81,11 @@ class Preprocess:
     def _seen(self, frames):
         """The points of the body by themselves, then its place."""
         points, body = frames[:, list(self.keep)], np.array(self.body)
+        points, weights = self._without_wild(points)
         if self.kind == "keypoints":
-            shape = np.where(np.isinf(points), points, keypoints.aligned(points, body))
+            shape = np.where(np.isinf(points), points, keypoints.aligned(points, body, weights))
         else:
-            far = place.reach(body)
+            far = keypoints.body_length(body)
             shape = far * keypoints.distances(points, LEAST * far)
         if not self.room:
             return shape
@@ -93,9 +95,20 @@ class Preprocess:
             found = np.sqrt(len(body) - 1) * np.moveaxis(found[..., :2], 1, 2)
         return np.concatenate([shape, found], 1)
 
+    def _without_wild(self, points):
+        if not self.limits:
+            return points, keypoints.seen(points)
+        found, weights = keypoints.without_wild(points, np.array(self.body), np.array(self.limits))
+        return np.where(np.isinf(points), points, found), weights
+
+    def wild(self, frames: np.ndarray) -> np.ndarray:
+        """Which points (T, kept) are seen and yet count as missing, because they lie too far from the body."""
+        points = frames[:, list(self.keep)]
+        return keypoints.seen(points) > keypoints.seen(self._without_wild(points)[0])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON knows."""
-        lists = {"keep": list(self.keep), "room": list(self.room)}
+        lists = {"keep": list(self.keep), "room": list(self.room), "limits": list(self.limits)}
         lists |= {"body": [list(point) for point in self.body], "floor": [list(point) for point in self.floor]}
         return dataclasses.asdict(self) | lists | {"size": None if self.size is None else list(self.size)}
 
@@ -103,13 +116,14 @@ class Preprocess:
     def from_dict(cls, values: dict[str, Any]) -> "Preprocess":
         """What `to_dict` gave; anything else is a ValueError."""
         try:
-            values = {"room": [], "floor": []} | values  # models from before there was a place have none
+            values = {"room": [], "floor": [], "limits": []} | values  # older models have none
             made = cls(
                 str(values["kind"]),
                 tuple(int(i) for i in values["keep"]),
                 tuple(tuple(float(x) for x in point) for point in values["body"]),
                 tuple(int(i) for i in values["room"]),
                 tuple(tuple(float(x) for x in point) for point in values["floor"]),
+                tuple(float(x) for x in values["limits"]),
                 None if values["size"] is None else tuple(int(n) for n in values["size"]),
                 None if values["low"] is None else float(values["low"]),
                 None if values["high"] is None else float(values["high"]),
@@ -168,7 +182,15 @@ def _find_points(data, event, kind):
     places = keypoints.median_places(frames[:, still])
     around = place.walls(places)
     room, floor = tuple(still[around].tolist()), _tuples(places[around])
-    return Preprocess(kind, tuple(keep.tolist()), _tuples(body), room, floor)
+    limits = tuple(keypoints.limits(frames[:, keep], body).tolist()) if len(keep) > 3 else ()
+    return Preprocess(kind, tuple(keep.tolist()), _tuples(body), room, floor, limits)
+
+
+def wild_shares(data: Recordings, by: Preprocess) -> np.ndarray:
+    """The share of frames in which each point of the body is wild (kept,), from stretches of all recordings."""
+    if by.kind not in POINTS:
+        return np.zeros(0)
+    return np.concatenate([by.wild(run) for run in _runs(data)]).mean(0)
 
 
 def _tuples(rows):

@@ -18,12 +18,21 @@ class Recordings(NamedTuple):
     """sequences: (T_i, *event) each, NaN = missing, arrays or views (`data.views`); names: one each.
 
     fps: frames per second, or None; times: seconds of each frame, None where they are frame / fps, () = None for all.
+    notes: what was left out, taken for granted or changed when they were read, one sentence each.
     """
 
     sequences: tuple[Any, ...]
     names: tuple[str, ...]
     fps: float | None = None
     times: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        number = f"{len(self.names)} recording{'' if len(self.names) == 1 else 's'}"
+        shapes = sorted({str(tuple(y.shape)[1:]) for y in self.sequences})
+        frames = sum(y.shape[0] if y.shape else 0 for y in self.sequences)
+        rate = f" at {self.fps:g} frames per second" if self.fps else ""
+        return f"Recordings: {number}, {frames:,} frames of shape {' or '.join(shapes)}{rate}"
 
     @property
     def frames(self) -> int:
@@ -63,7 +72,8 @@ def seconds(data: Recordings, number: int) -> Float[np.ndarray, " T"]:
 def take(data: Recordings, chosen: Sequence[int]) -> Recordings:
     """Some of the recordings, in this order."""
     times = tuple(data.times[i] for i in chosen) if data.times else ()
-    return Recordings(tuple(data.sequences[i] for i in chosen), tuple(data.names[i] for i in chosen), data.fps, times)
+    sequences, names = tuple(data.sequences[i] for i in chosen), tuple(data.names[i] for i in chosen)
+    return data._replace(sequences=sequences, names=names, times=times)
 
 
 def safe_names(names: Sequence[str]) -> tuple[str, ...]:

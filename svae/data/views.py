@@ -1,11 +1,11 @@
 """Sequences that are read when they are sliced: memory is set by the window, not by the recording.
 
 A view has `shape`, `dtype`, `len`, and `view[a:b]`, an array of floats; `kind` says what a frame is ("keypoints",
-"frames", "depth", or "" when nobody knows), `points` names the keypoints, and `block` is how many frames are read at
-no more cost than one.
+"frames", "depth", or "" when nobody knows), `points` names the keypoints and `columns` the columns, `unit` is that of
+their values where a file says it, and `block` is how many frames are read at no more cost than one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,11 @@ class View:
     dtype: np.dtype
     kind: str = ""
     points: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    unit: str = ""
     block: int = 1
+    confidence: np.ndarray | None = None  # of keypoints (T, P), as their tracker gave it
+    edges: tuple[tuple[int, int], ...] = ()  # pairs of keypoints that their file joins by a line
 
     @property
     def ndim(self) -> int:
@@ -50,9 +54,18 @@ class View:
 class Floats(View):
     """An array, or a reader with shape, dtype and [a:b], whose frames become floats as they are read."""
 
-    def __init__(self, source: Any, *, kind: str = "", points: tuple[str, ...] = (), block: int = 1):
+    def __init__(
+        self,
+        source: Any,
+        *,
+        kind: str = "",
+        points: tuple[str, ...] = (),
+        columns: tuple[str, ...] = (),
+        unit: str = "",
+        block: int = 1,
+    ):
         self.source, self.shape, self.dtype = source, tuple(source.shape), np.dtype(float_type(source.dtype))
-        self.kind, self.points, self.block = kind, points, block
+        self.kind, self.points, self.columns, self.unit, self.block = kind, points, columns, unit, block
 
     def _read(self, first, last):
         return np.asarray(self.source[first:last]).astype(self.dtype, copy=False)
@@ -63,7 +76,8 @@ class Sliced(View):
 
     def __init__(self, source: View, first: int, last: int):
         self.source, self.first, self.shape, self.dtype = source, first, (last - first, *source.shape[1:]), source.dtype
-        self.kind, self.points, self.block = source.kind, source.points, source.block
+        self.kind, self.points, self.columns = source.kind, source.points, source.columns
+        self.unit, self.block = source.unit, source.block
 
     def _read(self, first, last):
         return self.source[self.first + first : self.first + last]
@@ -79,6 +93,24 @@ class Mapped(View):
 
     def _read(self, first, last):
         return np.asarray(self.function(self.source[first:last]), self.dtype)
+
+
+class Picked(View):
+    """Some points or columns of another sequence, by their places in it, under the names given."""
+
+    def __init__(self, source: View, places: Sequence[int], names: tuple[str, ...]):
+        self.source, self.places, self.dtype = source, list(places), source.dtype
+        self.shape = (len(source), len(self.places), *source.shape[2:])
+        self.kind, self.unit, self.block = source.kind, source.unit, source.block
+        self.points, self.columns = (names, ()) if source.points else ((), names)
+
+    def _read(self, first, last):
+        return self.source[first:last][:, self.places]
+
+
+def names_of(y: Any) -> tuple[str, ...]:
+    """Names of the points or columns of a frame; none where nobody has named them."""
+    return tuple(getattr(y, "points", ())) or tuple(getattr(y, "columns", ()))
 
 
 def cut(y: Any, first: int, last: int) -> Any:

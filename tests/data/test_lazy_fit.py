@@ -66,7 +66,7 @@ def test_preprocessing_is_part_of_the_model(tmp_path):
     for given in (y, records, elsewhere):
         np.testing.assert_allclose(svae.infer(loaded, given).mean[0], by_hand, atol=2e-3)
     assert svae.reconstruct(loaded, y).frames[0].shape == (90, 4, 2)
-    with pytest.raises(svae.DataError, match="keypoints are 4 points"):
+    with pytest.raises(svae.DataError, match="The model is for 4 points, the data have 3"):
         svae.infer(loaded, y[:, :3])
 
 

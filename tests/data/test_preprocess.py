@@ -1,5 +1,6 @@
 """Preprocessing: theorems about alignment and resizing, and what `find` chooses."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from svae import data
 from svae.config import Config
-from svae.data import images, keypoints, place
+from svae.data import images, keypoints
 from svae.data.views import Floats
 
 NAMES = ("nose", "left ear", "right ear", "spine", "tail base", "rear paw")
@@ -101,7 +102,7 @@ def test_tracked_corners_tell_how_far_the_body_and_its_front_are_from_a_wall():
     y = in_a_room()
     p = found(y, ("tl", "tr", "br", "bl", "centre", *NAMES))
     z = p.apply(y)
-    far = place.reach(np.array(p.body))
+    far = keypoints.body_length(np.array(p.body))
     distance = lambda xy: np.clip(np.minimum(xy, [300, 200] - xy).min(-1), -far, far)  # noqa: E731
     assert sorted(p.room) == [0, 1, 2, 3] and z.shape[1:] == p.shape((11, 2)) == (7, 2)
     np.testing.assert_allclose(z[:, 6, 0], distance(y[:, 5:].mean(1)), atol=0.1)
@@ -133,7 +134,7 @@ def test_distances_are_of_the_body_alone_and_its_place_comes_last():
     p, aligned = found(y, preprocess="distances"), found(y)
     z, points = p.apply(y), y[:, 5:]
     assert z.shape[1:] == p.shape((11, 2)) == (6 * 5 // 2 + 2, 1) and p.room == aligned.room
-    far = place.reach(np.array(p.body))
+    far = keypoints.body_length(np.array(p.body))
     between = np.linalg.norm(points[:, 0] - points[:, 5], axis=-1)
     np.testing.assert_allclose(np.exp(z[:, 4, 0] / far) - 0.05 * far, between, rtol=1e-4)
     np.testing.assert_allclose(z[:, -2:, 0], 5**0.5 * aligned.apply(y)[:, -1], rtol=1e-6)
@@ -240,10 +241,40 @@ def test_nothing_but_a_preprocessing_is_read_back(values):
 
 def test_a_preprocessing_from_before_there_was_a_place_is_read():
     p = found(animal(100)[0])
-    old = {name: value for name, value in p.to_dict().items() if name not in ("room", "floor")}
-    assert data.Preprocess.from_dict(old) == p
+    old = {name: value for name, value in p.to_dict().items() if name not in ("room", "floor", "limits")}
+    assert data.Preprocess.from_dict(old) == dataclasses.replace(p, limits=())
 
 
 def test_rotation_of_the_body_itself_is_none():
-    cos, sin = keypoints.rotation(BODY[None], BODY)
+    cos, sin = keypoints.rotation(BODY[None], BODY, np.ones((1, len(BODY))))
     np.testing.assert_allclose([cos[0], sin[0]], [1, 0], atol=1e-12)
+
+
+def walking(frames=300, wild=0.03, seed=0):
+    """A rigid body that walks and turns, with some points anywhere; and which they are."""
+    rng = np.random.default_rng(seed)
+    angle = np.cumsum(0.1 * rng.normal(size=frames))
+    turn = np.stack([np.stack([np.cos(angle), -np.sin(angle)], -1), np.stack([np.sin(angle), np.cos(angle)], -1)], 1)
+    place = np.cumsum(rng.normal(size=(frames, 2)), 0)
+    frames = np.einsum("tij,pj->tpi", turn, BODY) + place[:, None]
+    far = rng.random(frames.shape[:2]) < wild
+    return np.where(
+        far[..., None], rng.uniform(-300, 300, frames.shape), frames + 0.02 * rng.normal(size=frames.shape)
+    ), far
+
+
+def test_wild_points_are_missing_and_do_not_turn_the_frame():
+    y, far = walking()
+    clean, _ = walking(wild=0.0)
+    p, without = found(y), found(clean)
+    assert np.mean(p.wild(y)[far]) > 0.98 and np.mean(p.wild(y)[~far]) < 0.001
+    apart = p.apply(y) - without.apply(clean)
+    assert np.nanmax(np.abs(apart)) < 0.2
+    assert np.isnan(p.apply(y)[far]).all()
+
+
+def test_wild_shares_are_those_of_the_points():
+    y, far = walking(wild=0.05)
+    data_ = data.recordings(y)
+    shares = data.wild_shares(data_, found(y))
+    np.testing.assert_allclose(shares, far.mean(0), atol=0.03)

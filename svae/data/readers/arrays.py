@@ -9,8 +9,8 @@ import numpy as np
 
 from ..recordings import DataError
 from ..views import reading
-from .choose import Candidate, as_view, choose
-from .pieces import Contents, Piece, numbers_in, require_in_memory, require_size
+from .choose import Candidate, as_frames, choose
+from .pieces import Contents, Piece, left_aside, numbers_in, require_in_memory, require_size
 
 LONGEST_HEADER = 10_000  # characters; numpy's own limit
 MOST_MEMBERS = 100_000
@@ -87,7 +87,10 @@ def read_npy(path: Path, dataset: str | None) -> Contents:
     if header.fortran and len(header.shape) > 1:
         require_in_memory(path.name, numbers_in(header.shape) * header.dtype.itemsize)
         source = source[:].reshape(-1).reshape(header.shape, order="F")
-    return Contents([Piece("", as_view(source))])
+    if len(header.shape) == 4 and header.shape[3] in (2, 3) and header.shape[0] < header.shape[1]:
+        return choose([Candidate("", header.shape, header.dtype, lambda: source)], "", path.name)  # animals, not frames
+    y, notes = as_frames(source)
+    return Contents([Piece("", y)], None, notes)
 
 
 def read_npz(path: Path, dataset: str | None) -> Contents:
@@ -100,7 +103,10 @@ def read_npz(path: Path, dataset: str | None) -> Contents:
         if not inside:
             raise DataError(f"{path.name} is a zip archive without numpy arrays; unpack it and give the files.")
         candidates = [_member(path, archive, member) for member in inside]
-    return choose([c for c in candidates if c is not None], dataset, path.name)
+    found = choose([c for c in candidates if c is not None], dataset, path.name)
+    lost = [m.filename.removesuffix(".npy") for m, c in zip(inside, candidates, strict=True) if c is None]
+    others = [m.filename for m in members if m not in inside]
+    return found._replace(notes=[*found.notes, *left_aside("array without plain numbers", lost + others)])
 
 
 def _member(path, archive, member):

@@ -16,10 +16,11 @@ import numpy as np
 
 from ..recordings import DataError
 from ..views import Floats, Mapped, View
-from .pieces import CONFIDENCE, Contents, Piece, numbers_in
+from .pieces import CONFIDENCE, Clock, Contents, Note, Piece, left_aside, numbers_in, time_base
 
 RATE = re.compile(r"(^|[/_. ])(fps|frame_?rate|sampling_?rate|sample_?rate|framerate)$", re.IGNORECASE)
 STEP = re.compile(r"(^|[/_. ])(hop_s|dt|frame_time)$", re.IGNORECASE)
+TIMES = re.compile(r"(^|[/_.])(times?|timestamps?|seconds|time_s)$", re.IGNORECASE)
 PARTS = re.compile(r"(^|[/_. ])(lengths?|doc_range|boundaries)$", re.IGNORECASE)
 LABELS = re.compile(
     r"label|class|target|valid|mask|conf|likelihood|score$|prev$|index|idx|^_|/_|truez|^z_|truth|annotation|onset|offset|"
@@ -45,10 +46,30 @@ def choose(candidates: Sequence[Candidate], dataset: str | None, what: str) -> C
     """The recordings among the arrays of a container, by the rule above or by name."""
     chosen = _named(candidates, dataset, what) if dataset else _likely(candidates, what)
     names = _short_names([c.name for c in chosen])
-    pieces = [piece for c, name in zip(chosen, names, strict=True) for piece in _pieces(c, name)]
+    read = [_pieces(c, name) for c, name in zip(chosen, names, strict=True)]
+    pieces, notes = [piece for found in read for piece in found.pieces], [n for found in read for n in found.notes]
+    used = {c.name for c in chosen}
     if len(pieces) == 1:
-        pieces = _in_parts(pieces[0], candidates)
-    return Contents(pieces, _rate(candidates))
+        pieces, lengths = _in_parts(pieces[0], candidates)
+        used |= {lengths}
+        notes += [Note(f"it is cut into {len(pieces)} recordings by {lengths}")] if lengths else []
+    rates = [c for c in candidates if RATE.search(c.name) or STEP.search(c.name)]
+    clock, name = _clock(candidates, {len(piece.y) for piece in pieces})
+    used |= {c.name for c in rates} | {name}
+    if dataset is None:
+        notes += left_aside("dataset", [f"{c.name} {c.shape}" for c in candidates if c.name not in used and c.shape])
+    timed = [piece._replace(times=clock.times) for piece in pieces]
+    return Contents(timed, _rate(candidates) or clock.fps, [*dict.fromkeys(notes), *clock.notes])
+
+
+def _clock(candidates, lengths) -> tuple[Clock, str]:
+    """From an array of seconds, one for each frame of recordings of one length, and its name."""
+    for c in candidates:
+        if TIMES.search(c.name) and c.dtype.kind in "iuf" and c.shape in {(n,) for n in lengths} and len(lengths) == 1:
+            times = np.asarray(c.open()[:], float)
+            clock = time_base(times - times[0])
+            return clock._replace(notes=[n._replace(words=f"{c.name}: {n.words}") for n in clock.notes]), c.name
+    return Clock(), ""
 
 
 def _named(candidates, dataset, what):
@@ -93,12 +114,15 @@ def _event(c):
     return c.shape[2:] if _several(c.shape, c.dtype) else c.shape[1:]
 
 
-def _pieces(c, name):
+def _pieces(c, name) -> Contents:
     source = c.open()
     if not _several(c.shape, c.dtype):
-        return [Piece(name, as_view(source))]
+        y, notes = as_frames(source)
+        return Contents([Piece(name, y)], None, notes)
     start = f"{name}-" if name else ""
-    return [Piece(f"{start}{i}", as_view(part(source, i))) for i in range(c.shape[0])]
+    read = [as_frames(part(source, i)) for i in range(c.shape[0])]
+    said = Note(f"{c.name or 'its array'} {c.shape} is taken for {c.shape[0]} recordings, one along its first axis")
+    return Contents([Piece(f"{start}{i}", y) for i, (y, _) in enumerate(read)], None, [said, *read[0][1]])
 
 
 def _short_names(names):
@@ -113,6 +137,14 @@ def _short_names(names):
 def part(source: Any, number: int) -> Any:
     """Recording `number` of an array (N, T, ...)."""
     return source[number] if isinstance(source, np.ndarray) else source.part(number)
+
+
+def as_frames(source: Any) -> tuple[View, list[Note]]:
+    """Floats of an array, and what is to be said of them."""
+    y = as_view(source)
+    gaps = isinstance(y, Mapped) and y.kind == "keypoints"
+    words = f"the third number of each point is taken for a confidence; points below {CONFIDENCE} count as missing"
+    return y, [Note(words)] if gaps else []
 
 
 def as_view(source: Any, *, block: int = 1) -> View:
@@ -141,14 +173,14 @@ def _confident(frames):
 
 
 def _in_parts(piece, candidates):
-    """One long array cut into recordings where the file has their lengths or bounds."""
+    """One long array cut into recordings where the file has their lengths or bounds, and the name of those."""
     for c in candidates:
         if PARTS.search(c.name) and len(c.shape) == 1 and c.dtype.kind in "iu" and c.shape[0] < 10**6:
             bounds = np.asarray(c.open()[:], np.int64)
             bounds = bounds if bounds[0] == 0 else np.cumsum([0, *bounds])
             if len(bounds) > 2 and bounds[-1] == len(piece.y) and (np.diff(bounds) > 0).all():
-                return _cut(piece, bounds)
-    return [piece]
+                return _cut(piece, bounds), c.name
+    return [piece], ""
 
 
 def _cut(piece, bounds):

@@ -1,4 +1,4 @@
-"""Text files: rows and cells, and DeepLabCut's csv with several header rows."""
+"""Text files: rows and cells."""
 
 import csv
 import io
@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..recordings import DataError
-from .pieces import Contents
-from .poses import points_by_animal
-from .tables import Table, number, numbers, table_contents
+from .deeplabcut import heads_of, read_rows
+from .pieces import Contents, Note, listed
+from .tables import Table, number, table_contents
 
 LONGEST_LINE = 2**24  # characters
+DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
 def read_csv(path: Path, dataset: str | None) -> Contents:
@@ -22,18 +23,32 @@ def read_csv(path: Path, dataset: str | None) -> Contents:
 
 def read_text(stream: io.TextIOBase, what: str, dataset: str | None) -> Contents:
     """A table in a stream of text."""
-    start = "".join(line for line, _ in zip(_lines(stream, what), range(20), strict=False))
+    start = [line for line, _ in zip(_lines(stream, what), range(20), strict=False)]
     stream.seek(0)
-    divider = _divider(start)
-    rows = [row for row in _rows(_lines(stream, what), divider) if any(cell.strip() for cell in row)]
+    divider = divider_of(start)
+    rows, notes = _without_blanks(list(_rows(_lines(stream, what), divider)))
     if not rows:
         raise DataError(f"{what} has no rows.")
-    if (levels := _levels(rows)) is not None:
-        return _deeplabcut(levels, rows[len(levels) :], what)
-    named = sum(number(cell) is None for cell in rows[0]) * 2 > len(rows[0])
-    header = [cell.strip() for cell in rows[0]] if named else [str(i) for i in range(len(rows[0]))]
+    _require_no_events(rows, what)
+    if divider in (";", "\t"):
+        rows, said = _with_points(rows)
+        notes += said
+    if (heads := heads_of(rows)) is not None:
+        return read_rows(heads, rows[len(heads) :], what, dataset, notes)
+    header, named, said = _header(rows)
     _require_rectangle(rows, what)
-    return table_contents(Table(header, rows[1:] if named else rows, what), dataset)
+    return table_contents(Table(header, rows[1:] if named else rows, what, [*notes, *said]), dataset)
+
+
+def _header(rows):
+    """Names of the columns, whether the first row holds them, and what is to be said of it."""
+    first = [cell.strip() for cell in rows[0]]
+    if sum(number(cell) is None for cell in first) * 2 > len(first):
+        return first, True, []
+    counted = first[1:] if first[0] == "" else first
+    if len(first) > 2 and counted == [str(i) for i in range(len(counted))]:
+        return first, True, [Note(f"its first row, {listed(counted, 3)}, counts the columns and is their header")]
+    return [str(i) for i in range(len(first))], False, []
 
 
 def _require_rectangle(rows, what):
@@ -46,6 +61,16 @@ def _require_rectangle(rows, what):
             )
 
 
+def _require_no_events(rows, what):
+    """BORIS writes what it knows of an observation above its table of events."""
+    first = {row[0].strip().lower() for row in rows[:30] if row}
+    if "observation id" in first and first & {"media file(s)", "observation date", "time offset (s)", "player #1"}:
+        raise DataError(
+            f"{what} is a table of behaviours as BORIS exports it, not of frames; give the video or the keypoints "
+            "that it describes."
+        )
+
+
 def _lines(stream, what) -> Iterator[str]:
     while line := stream.readline(LONGEST_LINE):
         if len(line) >= LONGEST_LINE:
@@ -53,9 +78,13 @@ def _lines(stream, what) -> Iterator[str]:
         yield line
 
 
-def _divider(text):
-    """The most frequent of comma, semicolon and tab in the first lines; None = blanks."""
-    counts = {mark: text.count(mark) for mark in ",;\t"}
+def divider_of(lines):
+    """A semicolon or tab that divides every line alike, else the most frequent of all marks; None = blanks."""
+    full = [line for line in lines if line.strip()]
+    for mark in ";\t":
+        if full and len({line.count(mark) for line in full}) == 1 and mark in full[0]:
+            return mark
+    counts = {mark: sum(line.count(mark) for line in full) for mark in ",;\t"}
     best = max(counts, key=counts.get)
     return best if counts[best] else None
 
@@ -66,28 +95,20 @@ def _rows(lines, divider):
     return csv.reader(lines, delimiter=divider)
 
 
-# --- DeepLabCut ---------------------------------------------------------------------------------------------------
+def _without_blanks(rows):
+    """Rows without blank lines; a row of empty cells is a frame in which all is missing, and stays."""
+    blank = [i for i, row in enumerate(rows) if len(row) == 0 or (len(row) == 1 and not row[0].strip())]
+    kept = [row for row in rows if len(row) > 1 or (row and row[0].strip())]
+    last = max((i for i, row in enumerate(rows) if len(row) > 1 or (row and row[0].strip())), default=-1)
+    inside = sum(i < last for i in blank)
+    while len(kept) > 1 and not any(cell.strip() for cell in kept[0]):
+        kept = kept[1:]  # cells of a sheet above its header
+    return kept, [Note(f"{inside} blank lines are left out")] if inside else []
 
 
-def _levels(rows):
-    """The header rows of DeepLabCut (scorer, [individuals,] bodyparts, coords), or None."""
-    words = {"scorer", "individuals", "bodyparts", "coords"}
-    heads = [row for row in rows[:4] if words & {cell.strip().lower() for cell in row[:2]}]
-    return heads if len(heads) >= 3 or (len(heads) == 2 and "bodyparts" in heads[0][0]) else None
-
-
-def _deeplabcut(levels, rows, what):
-    first = 1 + max(i for head in levels for i, cell in enumerate(head[:2]) if cell.strip().lower() in
-                    {"scorer", "individuals", "bodyparts", "coords"})  # fmt: skip
-    names = [[cell.strip() for cell in head[first:]] for head in levels]
-    if len(names) == 2:
-        names.insert(0, ["scorer"] * len(names[0]))
-    if len({len(level) for level in names}) != 1:
-        raise DataError(f"{what} has header rows of different lengths; export it from DeepLabCut again.")
-    columns = [_undoubled(column) for column in zip(*names, strict=True)]
-    return points_by_animal(columns, numbers(rows, range(first, first + len(columns)), len(levels), what), what)
-
-
-def _undoubled(column):
-    """Names as they were before a table library told equal ones apart by .1, .2, ..."""
-    return tuple(re.sub(r"\.\d+$", "", word) for word in column)
+def _with_points(rows):
+    """1,5 becomes 1.5 in a table whose cells are not divided by commas."""
+    if not any(DECIMAL.fullmatch(cell.strip()) for row in rows[:50] for cell in row):
+        return rows, []
+    changed = [[cell.replace(",", ".") if DECIMAL.fullmatch(cell.strip()) else cell for cell in row] for row in rows]
+    return changed, [Note("its decimal commas are read as points: 1,5 is 1.5")]

@@ -10,7 +10,7 @@ from ..recordings import DataError
 from ..views import Floats, reading
 from .choose import Candidate, choose
 from .optional import need
-from .pieces import Contents, Piece, numbers_in, require_size, time_base
+from .pieces import Clock, Contents, Piece, numbers_in, require_size, time_base
 
 MOST_OBJECTS = 100_000
 COMPRESSION = 2000  # a dataset that claims to be packed better than this, and is large, is a trap
@@ -48,12 +48,12 @@ class Hdf5Array(NamedTuple):
 
 def read_hdf5(path: Path, dataset: str | None) -> Contents:
     """Recordings of an HDF5 file of any layout; `dataset` is a path within it."""
-    from . import nwb, poses
+    from . import deeplabcut, nwb, poses
 
     h5py = need("h5py", f"{path.name} is HDF5, which")
     with h5py.File(path, "r", locking=False) as file:
         if dataset is None:
-            known = (_moseq, poses.pandas_table, poses.sleap_analysis, poses.sleap_project, poses.jabs, nwb.pose)
+            known = (_moseq, deeplabcut.pandas_table, poses.sleap_analysis, poses.sleap_project, poses.jabs, nwb.pose)
             for reader in known:
                 if (found := reader(file, path)) is not None:
                     return found
@@ -136,14 +136,12 @@ def _moseq(file, path):
         return None
     require_plausible(frames, path)
     block = int(frames.chunks[0]) if frames.chunks else 1
-    y = Floats(Hdf5Array(path, "frames", frames.shape, frames.dtype, block), kind="depth", block=block)
-    fps = _number(file, "metadata/extraction/parameters/fps", path)
-    times = None
+    y = Floats(Hdf5Array(path, "frames", frames.shape, frames.dtype, block), kind="depth", unit="mm", block=block)
+    fps, clock = _number(file, "metadata/extraction/parameters/fps", path), Clock()
     if has(file, "timestamps") and file["timestamps"].shape == (len(frames),):
         stamps = whole(file, "timestamps", path).astype(float) / 1000
-        measured, times = time_base(stamps - stamps[0])
-        fps = fps if fps else measured
-    return Contents([Piece("", y, times)], fps)
+        clock = time_base(stamps - stamps[0])
+    return Contents([Piece("", y, clock.times)], fps or clock.fps, clock.notes)
 
 
 def _number(file, name, path):

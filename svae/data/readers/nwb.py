@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..recordings import DataError
-from .pieces import Contents, Piece, keypoints, time_base
+from .pieces import Clock, Contents, Note, Piece, doubted, joined, keypoints, text, time_base
 
 
 def pose(file: Any, path: Path) -> Contents | None:
@@ -20,12 +20,16 @@ def pose(file: Any, path: Path) -> Contents | None:
             groups.append(name)
 
     file.visititems(visit)
-    read = [_animal(file, name, path) for name in groups]
-    if not read:
+    if not groups:
         return None
-    names = [name.split("/")[-1] for name in groups]
-    pieces = [Piece(n if len(read) > 1 else "", y, times) for n, (y, _, times) in zip(names, read, strict=True)]
-    return Contents(pieces, read[0][1])
+    names = [name.split("/")[-1] if len(groups) > 1 else "" for name in groups]
+    read = [_animal(file, name, path) for name in groups]
+    pieces = [Piece(n, y, clock.times, clock.fps) for n, (y, clock, _) in zip(names, read, strict=True)]
+    for piece, name in zip(pieces, groups, strict=True):
+        joined([piece], _edges(file, name, piece.y.points, path))
+    return Contents(
+        pieces, None, list(dict.fromkeys(note for _, clock, notes in read for note in (*notes, *clock.notes)))
+    )
 
 
 def _kind(item):
@@ -43,15 +47,45 @@ def _animal(file, name, path):
     if len({d.shape for d in data}) != 1 or data[0].ndim != 2:
         raise DataError(f"{name} of {path.name} has points of different lengths; give another file.")
     trusts = [f"{name}/{key}/confidence" for key in series]
-    confidence = np.stack([whole(file, t, path) for t in trusts], 1) if all(t in file for t in trusts) else None
-    return (keypoints(np.stack(data, 1), confidence, series), *_time(file, f"{name}/{series[0]}", path))
+    known = [whole(file, t, path) if t in file else np.ones(len(data[0])) for t in trusts]
+    confidence = np.stack(known, 1) if any(t in file for t in trusts) else None
+    units = {text(file[f"{name}/{key}/data"].attrs.get("unit", "")) for key in series}
+    scale = {float(file[f"{name}/{key}/data"].attrs.get("conversion", 1.0)) for key in series}
+    if len(units) > 1 or len(scale) > 1:
+        raise DataError(f"{name} of {path.name} has points of several units ({', '.join(sorted(units))}); use one.")
+    xy = np.stack(data, 1) * scale.pop()
+    clocks = [_time(file, f"{name}/{key}", path) for key in series]
+    apart = any((c.fps, c.times is None) != (clocks[0].fps, clocks[0].times is None) for c in clocks)
+    said = [Note("its points have times of their own; those of the first are used")] if apart else []
+    return keypoints(xy, confidence, series, units.pop()), clocks[0], [*said, *doubted(xy, confidence)]
 
 
-def _time(file, name, path):
-    """(fps, seconds or None) from timestamps, or from a rate."""
+def _edges(file, name, points, path):
+    """Pairs of series from `nodes` and `edges`, which are beside the series or in the skeleton that they name."""
+    from .hdf5 import plain, whole
+
+    for home in (name, f"{name}/skeleton"):
+        if f"{home}/nodes" in file and f"{home}/edges" in file and plain(file[f"{home}/edges"]):
+            nodes = [n.decode() if isinstance(n, bytes) else str(n) for n in whole(file, f"{home}/nodes", path)]
+            edges = whole(file, f"{home}/edges", path)
+            if edges.ndim != 2 or edges.shape[1] != 2 or (edges.size and int(edges.max()) >= len(nodes)):
+                return []
+            place = {_plain(point): i for i, point in enumerate(points)}
+            found = [_plain(node) for node in nodes]
+            return [(place.get(found[int(p)], -1), place.get(found[int(q)], -1)) for p, q in edges]
+    return []
+
+
+def _plain(name):
+    """A name of a series or a node: they differ by capitals and by marks between words."""
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def _time(file, name, path) -> Clock:
+    """From timestamps, or from a rate."""
     from .hdf5 import whole
 
     if f"{name}/timestamps" in file:
         return time_base(whole(file, f"{name}/timestamps", path))
     rate = file[f"{name}/starting_time"].attrs.get("rate") if f"{name}/starting_time" in file else None
-    return (None if rate is None or not rate > 0 else float(rate)), None
+    return Clock() if rate is None or not rate > 0 else Clock(float(rate))

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from ..recordings import DataError
-from .choose import Candidate, choose
-from .pieces import Contents, Piece, time_base
-from .poses import points_by_animal
+from .choose import Candidate, as_frames, choose
+from .deeplabcut import points_by_animal
+from .pieces import Clock, Contents, Note, Piece, left_aside, time_base
 from .tables import Table, table_contents
 
 
@@ -22,16 +22,25 @@ def from_pandas(frame: Any, dataset: str | None, what: str) -> Contents:
         frame = frame.to_frame()
     if frame.columns.nlevels >= 3:
         columns = [tuple(map(str, column)) for column in frame.columns]
-        return points_by_animal(columns, frame.to_numpy(float, na_value=np.nan), what)
+        levels = [str(name or "").lower() for name in frame.columns.names]
+        values = frame.to_numpy(float, na_value=np.nan)
+        return points_by_animal(columns, values, what, levels=levels if any(levels) else (), wanted=dataset)
     times = _index_seconds(frame)
     kept = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") in "biufM" or _is_text(kind)]
     columns = [_cells(frame[name]) for name in frame.columns if str(name) in kept]
     table = Table(kept, [list(row) for row in zip(*columns, strict=True)], what)
     found = table_contents(table, dataset)
+    others = left_aside("column", [str(name) for name in frame.columns if str(name) not in kept])
     if times is None or len(found.pieces) > 1:
-        return found
-    fps, seconds = time_base(times)
-    return Contents([found.pieces[0]._replace(times=seconds)], fps)
+        lost = (
+            [Note("the times of its index are not used, since it holds several recordings")]
+            if times is not None
+            else []
+        )
+        return found._replace(notes=[*found.notes, *others, *lost])
+    clock = time_base(times)
+    piece = found.pieces[0]._replace(times=clock.times, fps=clock.fps)
+    return Contents([piece], None, [*found.notes, *others, *clock.notes])
 
 
 def _is_text(kind):
@@ -67,10 +76,9 @@ def from_xarray(value: Any, dataset: str | None, what: str) -> Contents:
     times = None
     if axis in ("time", "t") and axis in value.coords:
         times = _seconds(value.coords[axis].to_numpy())
-    fps, seconds = (None, None) if times is None else time_base(times)
-    from .choose import as_view
-
-    return Contents([Piece(str(value.name or ""), as_view(np.asarray(value)), seconds)], fps)
+    clock = Clock() if times is None else time_base(times)
+    y, notes = as_frames(np.asarray(value))
+    return Contents([Piece(str(value.name or ""), y, clock.times)], clock.fps, [*notes, *clock.notes])
 
 
 def _seconds(times):

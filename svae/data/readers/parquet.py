@@ -22,6 +22,11 @@ def read_parquet(path: Path, dataset: str | None) -> Contents:
         if rows * columns > MOST_CELLS:
             raise DataError(f"{path.name} has {rows} rows of {columns} columns, too many to hold; save it as .npy.")
         table = file.read()
-    names = [name for name in table.column_names if not name.startswith("__index")]
-    cells = [["" if v is None else str(v) for v in table.column(name).to_pylist()] for name in names]
+    kept = [name for name in table.column_names if not name.startswith("__index") or _is_time(table, name)]
+    cells = [["" if v is None else str(v) for v in table.column(name).to_pylist()] for name in kept]
+    names = ["time" if name.startswith("__index") else name for name in kept]
     return table_contents(Table(names, [list(row) for row in zip(*cells, strict=True)], path.name), dataset)
+
+
+def _is_time(table, name):
+    return str(table.schema.field(name).type).startswith(("timestamp", "date"))

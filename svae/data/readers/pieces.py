@@ -1,6 +1,7 @@
 """What a reader finds in a file, and what is common to keypoints and to time in every format."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,22 +11,44 @@ from ..views import Floats, View
 
 CONFIDENCE = 0.3  # a keypoint that its tracker trusts less is missing
 LARGEST_ARRAY = 2**32  # bytes that are read into memory at once; larger arrays belong in a format read by windows
+NOUN = re.compile(r"\b(column|dataset|track|animal|file|array|table|skeleton|point|height)\b")
 LARGEST_FRAME = 2**28  # bytes of one frame
 
 
+class Note(NamedTuple):
+    """What a reader left out, took for granted or changed, in words; `percent` of the frames or points concerned."""
+
+    words: str
+    percent: float | None = None
+
+
 class Piece(NamedTuple):
-    """One recording of a file: its name within the file ("" for the only one), frames, and seconds if irregular."""
+    """One recording of a file: its name within the file ("" for the only one), frames, and seconds if irregular.
+
+    fps: its own frame rate, where it differs from that of the file; first: the frame of the file that it begins at.
+    """
 
     name: str
     y: View
     times: np.ndarray | None = None
+    fps: float | None = None
+    first: int = 0
 
 
 class Contents(NamedTuple):
-    """All recordings of a file."""
+    """All recordings of a file, and what the user should know of how they were read."""
 
     pieces: list[Piece]
     fps: float | None = None
+    notes: Sequence[Note] = ()
+
+
+class Clock(NamedTuple):
+    """Frames per second, seconds where frames are not evenly spaced, and what is wrong with them."""
+
+    fps: float | None = None
+    times: np.ndarray | None = None
+    notes: Sequence[Note] = ()
 
 
 def numbers_in(shape: Sequence[int]) -> int:
@@ -58,22 +81,88 @@ def require_in_memory(what: str, bytes_needed: int) -> None:
         raise DataError(f"{what} unpacks to {bytes_needed / 2**30:.0f} GB, too much to hold; save it as .npy instead.")
 
 
-def keypoints(xy: np.ndarray, confidence: np.ndarray | None, names: Sequence[str]) -> View:
+def keypoints(xy: np.ndarray, confidence: np.ndarray | None, names: Sequence[str], unit: str = "") -> View:
     """Points (T, P, 2 or 3), missing where the tracker was not confident (T, P)."""
     xy = xy.astype(np.float32 if xy.dtype.itemsize <= 4 else np.float64, copy=True)
     if confidence is not None:
         xy[~(confidence >= CONFIDENCE)] = np.nan
     xy[~np.isfinite(xy).all(-1)] = np.nan
-    return Floats(xy, kind="keypoints", points=tuple(map(str, names)))
+    found = Floats(xy, kind="keypoints", points=tuple(map(str, names)), unit=unit)
+    found.confidence = confidence
+    return found
 
 
-def time_base(times: np.ndarray) -> tuple[float | None, np.ndarray | None]:
-    """Frames per second, and the seconds themselves where they are not frame / fps."""
+def joined(pieces: list[Piece], edges: Iterable[Sequence[int]]) -> list[Piece]:
+    """The same keypoints with the pairs of points that their file joins; pairs of points that are not there go."""
+    for piece in pieces:
+        P = len(piece.y.points)
+        pairs = [(int(p), int(q)) for p, q in edges]
+        piece.y.edges = tuple((p, q) for p, q in pairs if p != q and 0 <= p < P and 0 <= q < P)
+    return pieces
+
+
+def doubted(xy: np.ndarray, confidence: np.ndarray | None) -> list[Note]:
+    """How many of the points that have a place are missing because of their confidence."""
+    if confidence is None:
+        return []
+    placed = np.isfinite(xy).all(-1)
+    low = placed & ~(confidence >= CONFIDENCE)
+    if not low.any():
+        return []
+    share = 100 * float(low.sum() / placed.sum())
+    return [Note(f"points with a confidence below {CONFIDENCE} count as missing", share)]
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names divided by commas, the first few of many."""
+    shown = ", ".join(map(str, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def text(word: object) -> str:
+    """A name as HDF5 has it."""
+    return word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word)
+
+
+def left_aside(what: str, names: Sequence[str]) -> list[Note]:
+    """One note that names what is not used: `what` is "column" or "dataset"; nothing where all is used."""
+    if not names:
+        return []
+    if len(names) == 1:
+        return [Note(f"the {what} {names[0]} is left aside")]
+    several = NOUN.sub(r"\1s", what, count=1)
+    return [Note(f"the {several} {listed(names)} are left aside")]
+
+
+def time_base(times: np.ndarray) -> Clock:
+    """The clock of one recording from the seconds of its frames; of times that make no sense it says so."""
     times = np.asarray(times, np.float64)
     steps = np.diff(times)
-    if len(steps) == 0 or not np.isfinite(steps).all() or (steps <= 0).any():
-        return None, None
-    fps = 1 / float(np.median(steps))
+    known = steps[np.isfinite(steps) & (steps > 0)]
+    if len(times) < 2:
+        return Clock()
+    if wrong := _disorder(times, steps):
+        usable = len(known) > len(steps) / 2
+        fps = 1 / float(np.median(known)) if usable else None
+        rate = f"they give the frame rate alone, {fps:.4g}, and frames" if usable else "they are not used; frames"
+        return Clock(fps, None, [Note(f"{wrong}; {rate} count as evenly spaced")])
+    usual = float(np.median(steps))
     regular = float(len(steps) / (times[-1] - times[0]))
-    even = np.abs(times - np.arange(len(times)) / regular).max() < 0.5 / fps
-    return (regular, None) if even else (fps, times)
+    if np.abs(times - times[0] - np.arange(len(times)) / regular).max() < 0.5 * usual:
+        return Clock(regular, times if abs(times[0]) > 0.5 * usual else None)
+    odd = int(np.sum(np.abs(steps - usual) > 0.5 * usual))
+    words = f"its times are uneven: {odd} steps differ from {usual:.4g} s, the longest is {steps.max():.4g} s"
+    return Clock(1 / usual, times, [Note(f"{words}; bouts are timed by them, while the model counts frames")])
+
+
+def _disorder(times, steps):
+    """What is wrong with times that do not increase, or nothing."""
+    missing, repeats, back = int((~np.isfinite(times)).sum()), steps == 0, steps < 0
+    found = [f"are missing in {missing} frames"] if missing else []
+    found += [f"repeat {int(repeats.sum())} times"] if repeats.any() else []
+    found += [f"go back {int(back.sum())} times"] if back.any() else []
+    if not found:
+        return ""
+    wrong = ~np.isfinite(times)
+    wrong[1:] |= repeats | back
+    return f"its times {' and '.join(found)}, first at frame {int(np.argmax(wrong))}"

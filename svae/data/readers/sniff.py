@@ -1,5 +1,7 @@
 """What a file is, by its first bytes; its name is not asked."""
 
+import zipfile
+import zlib
 from pathlib import Path
 
 from ..recordings import DataError
@@ -21,6 +23,17 @@ MAGIC = {
     b"\x80\x05": "pickle",
 }
 HDF5 = b"\x89HDF\r\n\x1a\n"
+SHEET = "is an Excel workbook; save its sheet as csv and give that."
+ADVICE = {
+    b"\xd0\xcf\x11\xe0": SHEET,
+    b"version https://git-lfs": "is a git-lfs pointer, not the data; fetch them with `git lfs pull`.",
+    b"/annex/objects/": "is a git-annex pointer, not the data; fetch them with `git annex get`.",
+    b"version https://hawser": "is a git-lfs pointer, not the data; fetch them with `git lfs pull`.",
+    b"%PDF": "is a PDF; give the recording itself.",
+    b"7z\xbc\xaf\x27\x1c": "is a 7z archive; unpack it and give the files.",
+    b"Rar!": "is a rar archive; unpack it and give the files.",
+}
+OFFICE = {"xl/workbook.xml": SHEET, "xl/workbook.bin": SHEET, "word/document.xml": "is a Word document; give the data."}
 KNOWN = "npy, npz, csv, parquet, HDF5, NWB, MATLAB, netCDF, DeepLabCut, SLEAP, JABS, mp4 and avi"
 
 
@@ -36,6 +49,9 @@ def kind_of(path: Path) -> str:
         raise DataError(f"{path.name} is empty.")
     if hdf5:
         return "matlab73" if head.startswith(b"MATLAB 7.3") else "hdf5"
+    for magic, advice in ADVICE.items():
+        if head.startswith(magic):
+            raise DataError(f"{path.name} {advice}")
     for magic, kind in MAGIC.items():
         if head.startswith(magic):
             return _readable(path, kind)
@@ -56,7 +72,24 @@ def _later(stream, signature):
 def _readable(path, kind):
     if kind == "pickle":
         raise DataError(f"{path.name} is a pickle, which can run code when it is read; save it as .npy or .csv.")
+    if kind == "npz":
+        _require_no_office(path)
     return kind
+
+
+def _require_no_office(path):
+    """Workbooks are zip archives too."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist()[:1000])
+            sheet = "mimetype" in names and b"spreadsheet" in archive.read("mimetype")[:100]
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, zlib.error):
+        return  # what is wrong with it is found when it is read
+    for name, advice in OFFICE.items():
+        if name in names:
+            raise DataError(f"{path.name} {advice}")
+    if sheet:
+        raise DataError(f"{path.name} is an OpenDocument spreadsheet; save its sheet as csv and give that.")
 
 
 def _text(path, head):
@@ -65,8 +98,17 @@ def _text(path, head):
     start = head.lstrip(b"\xef\xbb\xbf").lstrip()
     if start.startswith((b"#!OML:ASF", b":FULLY-SPECIFIED")):
         raise DataError(f"{path.name} is AMC motion capture, which svae does not read; convert it to BVH or csv.")
+    if start.startswith((b"{", b"[{")):
+        raise DataError(f"{path.name} is JSON, which svae does not read; {_json_advice(head)}.")
+    if start.startswith((b"<?xml", b"<!DOCTYPE", b"<html")):
+        raise DataError(f"{path.name} is XML or a web page, not a table; save the numbers as csv.")
     if start.startswith(b"HIERARCHY"):
         return "bvh"
     if b"\n@data" in head.lower() or start.lower().startswith((b"@problemname", b"@relation")):
         return "ts"
     return "csv"
+
+
+def _json_advice(head):
+    boris = b"observations" in head and (b"behaviors_conf" in head or b"subjects_conf" in head)
+    return "it is a project of BORIS: give the video or keypoints that it describes" if boris else "save it as csv"

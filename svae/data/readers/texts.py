@@ -10,7 +10,8 @@ import numpy as np
 from ..recordings import DataError
 from ..views import Floats
 from .csvs import read_text
-from .pieces import Contents, Piece, require_in_memory, require_size
+from .pieces import Contents, Note, Piece, require_in_memory, require_size
+from .points import unique
 from .tables import number
 
 LARGEST_TEXT = 2**30  # bytes of text that are read at once
@@ -70,12 +71,12 @@ def read_ts(path: Path, dataset: str | None) -> Contents:
         pieces.append(Piece(str(len(pieces)), Floats(np.array(columns, float).T)))
     if not pieces:
         raise DataError(f"{path.name} has no series after @data.")
-    return Contents(pieces)
+    return Contents(pieces, notes=[Note("its class labels are left aside")] if labelled else [])
 
 
 def read_bvh(path: Path, dataset: str | None) -> Contents:
     """Motion capture: the channels of every frame, without the first, which is a T-pose."""
-    _, _, motion = _text(path).partition("MOTION")
+    skeleton, _, motion = _text(path).partition("MOTION")
     lines = [line.strip() for line in motion.splitlines() if line.strip()]
     if len(lines) < 4 or not lines[1].lower().startswith("frame time"):
         raise DataError(f"{path.name} is a BVH file without motion.")
@@ -83,4 +84,17 @@ def read_bvh(path: Path, dataset: str | None) -> Contents:
     if len({len(row) for row in rows}) != 1 or any(v is None for row in rows for v in row):
         raise DataError(f"{path.name} has frames of different lengths or cells that are no numbers; it is damaged.")
     step = number(lines[1].split(":")[-1])
-    return Contents([Piece("", Floats(np.array(rows[1:], float)))], 1 / step if step and step > 0 else None)
+    names = _channels(skeleton)
+    y = Floats(np.array(rows[1:], float), columns=names if len(names) == len(rows[0]) else ())
+    note = Note("its first frame is taken for a T-pose and left out")
+    return Contents([Piece("", y)], 1 / step if step and step > 0 else None, [note])
+
+
+def _channels(skeleton) -> tuple[str, ...]:
+    """Joint and channel of each number of a frame."""
+    found = re.findall(r"(?:ROOT|JOINT)\s+(\S+)|CHANNELS\s+\d+([^\n]*)", skeleton)
+    names, joint = [], ""
+    for own, channels in found:
+        joint = own or joint
+        names += [f"{joint} {channel}" for channel in channels.split()]
+    return unique(names)

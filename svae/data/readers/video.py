@@ -7,7 +7,7 @@ import numpy as np
 from ..recordings import DataError
 from ..views import Floats, reading
 from .optional import need
-from .pieces import LARGEST_FRAME, Contents, Piece, time_base
+from .pieces import LARGEST_FRAME, Contents, Note, Piece, time_base
 
 FARTHEST = 1000  # frames played to see whether seeking can be trusted
 BLOCK = 64  # frames; a seek decodes from the last whole picture on
@@ -79,7 +79,7 @@ def read_video(path: Path, dataset: str | None) -> Contents:
     with av.open(str(path)) as container:
         if not container.streams.video:
             raise DataError(f"{path.name} has no video stream.")
-        stream = container.streams.video[0]
+        stream, streams = container.streams.video[0], len(container.streams.video)
         height, width = stream.height, stream.width
         packets = [(p.pts, p.is_keyframe) for p in container.demux(stream) if p.pts is not None]
         tick, rate = stream.time_base, stream.average_rate
@@ -91,7 +91,8 @@ def read_video(path: Path, dataset: str | None) -> Contents:
         raise DataError(f"{path.name} has frames of {height} x {width}, too large for a model; make them smaller.")
     starts = _trusted(path, (len(stamps), height, width), stamps, np.union1d(starts, stamps[:1]))
     times = (stamps - stamps[0]) * float(tick)
-    fps, irregular = time_base(times) if len(times) > 1 else (None, None)
-    fps = float(rate) if rate and irregular is None else fps
+    clock = time_base(times)
+    fps = float(rate) if rate and clock.times is None else clock.fps
     y = Floats(Video(path, (len(stamps), height, width), stamps, starts), kind="frames", block=BLOCK)
-    return Contents([Piece("", y, irregular)], fps)
+    others = [Note("only the first of its video streams is read")] if streams > 1 else []
+    return Contents([Piece("", y, clock.times)], fps, [*others, *clock.notes])

@@ -1,0 +1,91 @@
+"""What is odd in data is said in a sentence, and clean data leave nothing to say."""
+
+import numpy as np
+import pytest
+
+import svae
+from benchmarks import messy_folders
+from svae import data
+from svae.data import doubts
+from svae.data.doubts import sides
+
+
+def test_a_hundred_messy_folders_change_no_meaning_in_silence():
+    counts, failures = messy_folders.run(100, seed=0)
+    assert failures == [] and sum(counts.values()) == 100 and set(counts) == {"right", "said", "refused"}
+
+
+def mice(number=3, T=200):
+    rng = np.random.default_rng(0)
+    return [messy_folders.recording(f"m{i}", rng, T).xy for i in range(number)]
+
+
+def loaded(arrays, fps=30):
+    views = [data.views.Floats(np.asarray(y, float), kind="keypoints", points=messy_folders.POINTS) for y in arrays]
+    return svae.load({f"m{i}": view for i, view in enumerate(views)}, fps=fps)
+
+
+def test_clean_recordings_leave_nothing_to_say():
+    assert doubts(loaded(mice())) == []
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.4, 2.5])
+def test_another_unit_in_one_recording(scale):
+    arrays = mice()
+    arrays[1] = arrays[1] * scale
+    (said,) = doubts(loaded(arrays))
+    assert said.startswith("m1: its body is") and said.endswith("is it in another unit?")
+
+
+def test_left_and_right_swapped_for_a_stretch():
+    (xy,) = mice(1)
+    xy[60:100, [1, 2]] = xy[60:100, [2, 1]]
+    xy[150:153, [1, 2]] = xy[150:153, [2, 1]]  # too short to be told
+    (said,) = doubts(loaded([xy]))
+    assert said.startswith(
+        "m0: left_ear and right_ear are swapped in 1 stretches, 20 % of the frames, first at frame 60"
+    )
+
+
+def test_points_of_two_sides_by_many_names():
+    assert sides(("nose", "left_ear", "right_ear", "earL", "earR", "l hip", "r hip", "tail")) == [
+        (1, 2),
+        (3, 4),
+        (5, 6),
+    ]
+    assert sides(("leftPaw", "rightPaw", "lever", "roof")) == [(0, 1)]
+
+
+ODD = {
+    "an animal that does not move": (lambda a: [a[0], a[1] * 0 + a[1][:1]], "m1: it does not move"),
+    "a tracker that stands still": (lambda a: [np.repeat(a[0][:100], 2, 0)], "m0: 50 % of its frames are the same"),
+    "one frame": (lambda a: [a[0], a[1][:1]], "m1: one frame"),
+    "a copy": (lambda a: [a[0], a[0]], "m1 and m0 are the same"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_recordings(name):
+    change, said = ODD[name]
+    assert [sentence for sentence in doubts(loaded(change(mice()))) if sentence.startswith(said)]
+
+
+def test_odd_times_and_rates():
+    y = loaded(mice(1))
+    time = np.arange(200) / 30
+    assert doubts(y._replace(times=(time,))) == []
+    time[50] = time[49]
+    assert doubts(y._replace(times=(time,)))[0] == "m0: its times repeat, go back or are missing 1 times, first at 50."
+    assert "slow for keypoints" in doubts(loaded(mice(1), fps=0.03))[0]
+
+
+def test_a_table_that_lies_on_its_side():
+    assert "more columns than frames" in doubts(svae.load(np.random.default_rng(0).normal(size=(3, 500))))[0]
+
+
+def test_columns_in_another_unit():
+    y = np.random.default_rng(0).normal(size=(100, 4))
+    assert (
+        "m2: its values are 0.001 times as spread out"
+        in doubts(svae.load({"m0": y, "m1": -y, "m2": y[::-1] / 1000}))[0]
+    )
