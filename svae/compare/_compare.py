@@ -34,20 +34,22 @@ class Comparison(NamedTuple):
         return {m.name: [record(row, m, self.study, self.names) for row in self.rows[m.name]] for m in self.measures}
 
 
-def compare(folder: Path, by: str, groups: Path | None = None) -> Comparison:
+def compare(folder: Path, by: str, groups: Path | None = None, reference: str | None = None) -> Comparison:
     """Compare groups of animals and write FOLDER/compare/BY; `groups` is the table, FOLDER/groups.csv unless given.
+
+    The other groups are compared with the `reference`, the first group that the table names unless given.
 
     The folder is a run, or what `svae apply` wrote of other recordings.
     """
-    done = examine(folder, by, groups)
+    done = examine(folder, by, groups, reference)
     write(done)
     return done
 
 
-def examine(folder: Path, by: str, groups: Path | None = None) -> Comparison:
+def examine(folder: Path, by: str, groups: Path | None = None, reference: str | None = None) -> Comparison:
     """The same without writing anything."""
     labels, bouts = read_labels(folder), bouts_of(folder)
-    study = read_study(groups or folder / FILE, by, recordings_of(bouts))
+    study = read_study(groups or folder / FILE, by, recordings_of(bouts), reference)
     bouts = joined((bout for bout in bouts if bout.recording in study.recordings), labels.merged)
     if len({bout.state for bout in bouts}) < 2:
         raise DataError(f"all that {folder} says of these recordings is one state; there is nothing to compare")
@@ -75,7 +77,7 @@ def recordings_of(bouts: list[Bout]) -> tuple[str, ...]:
 
 def _about(folder, found, bouts):
     """What the methods say of the fit and the recordings."""
-    seconds = sum(bout.stop_s - bout.start_s for bout in bouts)
+    seconds = sum(bout.stop - bout.start for bout in bouts)
     clock = next(m.unit for m in found if m.logarithmic) == "s"
     run = Run(folder) if is_run(folder) else None
     version = str((run.provenance().get("versions") or {}).get("svae")) if run else ""

@@ -20,7 +20,7 @@ class Study(NamedTuple):
     """Animals in the order of their groups."""
 
     by: str
-    groups: tuple[str, ...]  # in the order in which the table names them; the first is what others are held against
+    groups: tuple[str, ...]  # the reference first, then in the order in which the table names them
     animals: tuple[str, ...]
     group: tuple[int, ...]  # of each animal
     recordings: dict[str, int]  # name -> the animal's number
@@ -49,19 +49,33 @@ def write_template(file: Path, recordings: Sequence[str], by: str) -> Path:
     return file
 
 
-def read_study(file: Path, by: str, recordings: Sequence[str]) -> Study:
-    """The study that a table describes; every recording needs a row, and one without a group is left out."""
+def read_study(file: Path, by: str, recordings: Sequence[str], reference: str | None = None) -> Study:
+    """The study that a table describes; every recording needs a row, and one without a group is left out.
+
+    The others are compared with the `reference`, the first group that the table names unless given.
+    """
     rows = _rows(file, by)
     for name in recordings:
         if name not in rows:
             raise DataError(f"{file} has no row for the recording {name!r}{_nearest(name, rows)}")
     kept = {name: rows[name] for name in rows if name in set(recordings) and rows[name][by]}
     animals = _animals(file, by, kept)
-    groups = tuple(dict.fromkeys(animals.values()))
+    groups = _from_reference(file, by, tuple(dict.fromkeys(animals.values())), reference)
     _require_enough(file, by, groups, animals)
     order = sorted(animals, key=lambda animal: groups.index(animals[animal]))
     numbers = {name: order.index(row["animal"]) for name, row in kept.items()}
     return Study(by, groups, tuple(order), tuple(groups.index(animals[a]) for a in order), numbers)
+
+
+def _from_reference(file, by, groups: tuple[str, ...], reference: str | None) -> tuple[str, ...]:
+    """The reference, then the others in their order."""
+    if reference is None:
+        return groups
+    if reference not in groups:
+        near = difflib.get_close_matches(reference, groups, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(groups) or 'none'}"
+        raise ConfigError(f"--reference {reference!r} is no group of the column {by!r} of {file}; {hint}")
+    return (reference, *(group for group in groups if group != reference))
 
 
 def _rows(file, by) -> dict[str, dict[str, str]]:

@@ -62,9 +62,9 @@ def _tally(bouts, animal, animals):
     for name, group in itertools.groupby(bouts, key=lambda bout: bout.recording):
         i, recording = animal[name], list(group)
         for bout in recording:
-            found.seconds[i, bout.state] += bout.stop_s - bout.start_s
+            found.seconds[i, bout.state] += bout.stop - bout.start
         for bout in recording[1:-1]:  # the first and the last are cut off by the recording
-            found.logs[i, bout.state] += np.log(max(bout.stop_s - bout.start_s, SHORTEST))
+            found.logs[i, bout.state] += np.log(max(bout.stop - bout.start, SHORTEST))
             found.count[i, bout.state] += 1
         for bout, following in itertools.pairwise(recording):
             found.follows[i, bout.state, following.state] += 1
@@ -86,5 +86,5 @@ def _transitions(follows, states):
 
 
 def _unit(bouts):
-    """Frames where no clock was known: then a time is the number of a frame."""
-    return "frames" if all(bout.start_s == round(bout.start_s) for bout in bouts) else "s"
+    """Frames where no clock was known."""
+    return "frames" if any(bout.unit == "frames" for bout in bouts) else "s"

@@ -1,4 +1,4 @@
-"""Real, reconstructed and foretold frames side by side; the forecast begins where the line turns on."""
+"""Real, reconstructed and predicted frames side by side; the forecast begins where the line turns on."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from svae._queries import forecast, reconstruct
 from svae.data import Recordings, cut
 from svae.report import _raster
 from svae.report._look import Look, paint, picture_width
-from svae.report._material import TEMPORAL, Material
+from svae.report._material import Material
 
 SIDE, GAP, HEAD, FOOT = 232, 8, 34, 16
 SEEN, AHEAD, SCENES = 1.0, 1.5, 4  # seconds before and after a cut; cuts in one movie
@@ -23,7 +23,7 @@ def beside(material: Material, look: Look, i: int) -> Iterator[np.ndarray]:
     seen, ahead = _spans(material, len(y))
     context = min(CONTEXT, len(y) - ahead)
     cuts = np.unique(np.linspace(context, len(y) - ahead, SCENES).astype(int)).tolist()
-    futures = _foretold(material, [cut(y, c - context, c) for c in cuts], ahead)
+    futures = _predicted(material, [cut(y, c - context, c) for c in cuts], ahead)
     again = reconstruct(material.model, [cut(y, c - context, c + ahead) for c in cuts]).frames
     for c, future, decoded in zip(cuts, futures, again, strict=True):
         real = np.asarray(material.seen.sequences[i][c - seen : c + ahead])
@@ -38,9 +38,9 @@ def _spans(material, T) -> tuple[int, int]:
     return max(1, min(round(SEEN * fps), T // 4)), max(1, min(round(AHEAD * fps), T // 4))
 
 
-def _foretold(material, pasts, ahead):
-    """One drawn future for each past, without observation noise; None for a model that knows no time."""
-    if material.config.model not in TEMPORAL:
+def _predicted(material, pasts, ahead):
+    """One drawn future for each past, without observation noise; None for a model without dynamics."""
+    if material.pgm.independent:
         return [None] * len(pasts)
     names = tuple(map(str, range(len(pasts))))
     found = forecast(material.model, Recordings(tuple(pasts), names), horizon=ahead, samples=8, key=jax.random.key(1))
@@ -71,7 +71,7 @@ def _panel(look, frames, t, now):
 
 
 def _progress(out, t, seen, length):
-    """A line below that fills: white while the model sees the recording, orange while it foretells."""
+    """A line below that fills: white while the model sees the recording, orange while it predicts."""
     y, width = HEAD + SIDE + 9, out.shape[1] - 2 * GAP
     reach = lambda frames: GAP + round(width * frames / length)  # noqa: E731
     out[y : y + 4, GAP : GAP + width] = (50, 52, 58)

@@ -3,18 +3,9 @@
 import numpy as np
 
 from svae.experiments._figures import BLUE, ORANGE, new_figure
-from svae.report._material import MARKOV, SWITCHING, TEMPORAL, Material
+from svae.report._material import Material
 
 RADIUS = 0.33
-TITLES = {
-    "vae": "a variational autoencoder",
-    "gaussian": "a Gaussian latent with learned mean and covariance",
-    "gmm": "a mixture of Gaussians",
-    "hmm": "a hidden Markov model",
-    "lds": "a linear dynamical system",
-    "slds": "a switching linear dynamical system",
-}
-
 LIKELIHOODS = {"gaussian": "Gaussian", "bernoulli": "Bernoulli", "poisson": "Poisson", "student_t": "Student t"}
 
 
@@ -22,26 +13,26 @@ def diagram(material: Material):
     """Three frames of a chain, or one frame in its plate."""
     from matplotlib.patches import Rectangle
 
-    config = material.config
-    chain = config.model in TEMPORAL
+    pgm = material.pgm
+    chain = not pgm.independent
     columns = [2.0, 3.6, 5.2] if chain else [2.8]
-    rows = {"z": 3.6, "x": 2.2, "y": 0.8} if config.model in SWITCHING else {"x": 2.2, "y": 0.8}
+    rows = {"z": 3.6, "x": 2.2, "y": 0.8} if pgm.discrete else {"x": 2.2, "y": 0.8}
     width = columns[-1] + 4.6
     figure = new_figure(width * 0.82, (max(rows.values()) + 0.75) * 0.82)
     axes = figure.subplots()
     axes.set(xlim=(-0.1, width), ylim=(0.0, max(rows.values()) + 0.75), aspect="equal")
     axes.set_axis_off()
-    _frames(axes, config.model, columns, rows)
-    _globals(axes, config.model, columns, rows)
+    _frames(axes, pgm, columns, rows)
+    _globals(axes, pgm, columns, rows)
     box = (columns[0] - 0.75, 0.15), columns[-1] - columns[0] + (1.75 if chain else 1.5), max(rows.values()) + 0.5
     axes.add_patch(Rectangle(*box, fill=False, ec="#999999", lw=1, joinstyle="round"))
     if chain:
-        _dots(axes, columns[-1] + 0.62, [rows["z" if config.model in MARKOV else "x"]])
+        _dots(axes, columns[-1] + 0.62, [rows["z" if pgm.chained else "x"]])
     _words(axes, material, columns[-1] + 1.35, rows)
     return figure
 
 
-def _frames(axes, model, columns, rows):
+def _frames(axes, pgm, columns, rows):
     subscripts = ["ₜ₋₁", "ₜ", "ₜ₊₁"] if len(columns) == 3 else [""]
     for i, (x, sub) in enumerate(zip(columns, subscripts, strict=True)):
         for name, y in rows.items():
@@ -49,15 +40,15 @@ def _frames(axes, model, columns, rows):
         _arrow(axes, (x, rows["x"]), (x, rows["y"]), ORANGE)
         if "z" in rows:
             _arrow(axes, (x, rows["z"]), (x, rows["x"]), BLUE)
-        if i and model in MARKOV:
+        if i and pgm.chained:
             _arrow(axes, (columns[i - 1], rows["z"]), (x, rows["z"]), BLUE)
-        if i and model in ("lds", "slds"):
+        if i and pgm.dynamic:
             _arrow(axes, (columns[i - 1], rows["x"]), (x, rows["x"]), BLUE)
 
 
-def _globals(axes, model, columns, rows):
+def _globals(axes, pgm, columns, rows):
     """Parameters outside the plate, each with an arrow to the row that it governs."""
-    if model != "vae":
+    if pgm.learned:
         _node(axes, (0.35, np.mean([y for name, y in rows.items() if name != "y"])), "θ", "white", BLUE)
         for name in rows:
             if name != "y":

@@ -5,18 +5,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svae.report._bodies import Bodies, in_words
 from svae.report._bouts import durations
 from svae.report._diagram import diagram
-from svae.report._dynamics import Conditionals, conditionals, has_dynamics, in_words, plane, spectrum
+from svae.report._dynamics import Conditionals, conditionals, has_dynamics, plane, spectrum
+from svae.report._dynamics import in_words as turns
 from svae.report._ethogram import ethogram
-from svae.report._forecast import LEVELS, coverage, errors, forecasts, foretell
+from svae.report._forecast import LEVELS, coverage, errors, forecasts, predict
 from svae.report._latents import latents
-from svae.report._look import Look, find_look
-from svae.report._material import MARKOV, SWITCHING, TEMPORAL, Material
+from svae.report._look import find_look
+from svae.report._material import Material
+from svae.report._pose import Place, body_figure, pose_figure
 from svae.report._states import dynamics_figure, state_figure
 from svae.report._structure import dendrogram, similarity, transitions, usage_bars
 from svae.report._training import has_sequences, sequences, training
 from svae.report._trust import bars, compared, restart_table, restarts
+from svae.report._video import Video
+
+
+class Mark(NamedTuple):
+    """A place in a figure whose name is shown to who points at it."""
+
+    name: str
+    left: float  # share of the width
+    top: float  # share of the height
 
 
 class Drawing(NamedTuple):
@@ -27,9 +39,11 @@ class Drawing(NamedTuple):
     words: str
     figure: Any
     state: int | None = None  # that it is about
+    folded: str = ""  # behind these words, which open it
+    marks: tuple[Mark, ...] = ()
 
 
-def drawings(material: Material) -> Iterator[Drawing]:
+def drawings(material: Material, body: Bodies | None = None, video: Video | None = None) -> Iterator[Drawing]:
     """All that applies to this model and to what is left of its data."""
     found = conditionals(material.model)
     look = None if material.seen is None else find_look(material)
@@ -37,10 +51,10 @@ def drawings(material: Material) -> Iterator[Drawing]:
         words = "Higher is better. The bound of single batches is the faint line."
         yield Drawing("training", "training", words, training(material))
     yield from _of_trust(material)
-    if material.config.model in SWITCHING:
-        yield from _of_states(material, look, found)
+    if material.pgm.discrete:
+        yield from _of_states(material, look, found, body, video)
     yield from _of_latents(material, found)
-    if look is not None and material.config.model in TEMPORAL and (ahead := foretell(material)) is not None:
+    if look is not None and not material.pgm.independent and (ahead := predict(material)) is not None:
         yield Drawing("forecast", "forecast", _accuracy(material, ahead), forecasts(material, ahead, look))
     words = "What is grey is observed; θ and γ are parameters, each with a posterior or an estimate of its own."
     yield Drawing("model", "model", words, diagram(material))
@@ -50,49 +64,88 @@ def _of_trust(material: Material) -> Iterator[Drawing]:
     """How the states settled, whether restarts agree, and what plain models reach."""
     if has_sequences(material):
         several = " Where another restart becomes the best, all colours change." if material.config.restarts > 1 else ""
-        words = (
-            f"The likeliest states of one held-out stretch, measurement by measurement, the last at the foot.{several}"
-        )
+        words = f"The most probable states of one held-out stretch at every measurement, the last one below.{several}"
         yield Drawing("sequence", "training", words, sequences(material))
     if (table := restart_table(material)) is not None:
         words = "The adjusted Rand index of two segmentations: 1 for the same, 0 for chance."
         yield Drawing("restarts", "trust", words, restarts(material, table))
     if found := compared(material):
         words = (
-            "Plain models of the same recordings on the same split. The number of the run is a bound, so it is rather "
-            "better than it looks; the others are exact."
+            "Plain models of the same recordings on the same split. The number of this run is a lower bound of its "
+            "log likelihood; those of the others are exact."
         )
         yield Drawing("baselines", "trust", words, bars(found))
 
 
-def _of_states(material: Material, look: Look | None, found: Conditionals) -> Iterator[Drawing]:
+def _of_states(material, look, found: Conditionals, body: Bodies | None, video: Video | None) -> Iterator[Drawing]:
     yield Drawing("ethogram", "ethogram", "The most probable state of every frame.", ethogram(material))
     words = "Share of all frames. The dashed line is an equal share."
     yield Drawing("usage", "states", words, usage_bars(material))
+    if body is not None:
+        made, places = body_figure(material, body)
+        yield Drawing("body", "states", _key(body), made, marks=_marks(made, places))
     leading = plane(material)
     for k in material.states:
-        made = state_figure(material, look, found, leading, k)
-        yield Drawing(f"state-{k:02d}", "states", _about(material, found, k), made, k)
+        yield _of_state(material, look, found, body, video, k)
+        if has_dynamics(found):
+            words = f"Dynamics of the latent in this state{_turning(material, found, k)}"
+            made = dynamics_figure(material, found, leading, k)
+            yield Drawing(f"dynamics-{k:02d}", "states", "", made, k, words)
     order = sorted(material.states)
     if len(material.states) > 1:
         alike = similarity(material, found)
         order = alike.order
-    if len(material.states) > 1 and material.config.model in MARKOV:
+    if len(material.states) > 1 and material.pgm.chained:
         words = "Of the bouts of a state (row), the share that each other state follows; rare arrows are left out."
         yield Drawing("transitions", "transitions", words, transitions(material, order))
     if len(material.states) > 2:
-        words = "States that join low down do nearly the same to the latent; high up, a frame tells them apart at once."
+        words = "States that join at a small distance are similar; those that join at a large one differ in each frame."
         yield Drawing("similarity", "similarity", words, dendrogram(material, alike))
+
+
+def _of_state(material, look, found, body: Bodies | None, video: Video | None, k: int) -> Drawing:
+    words = _about(material, found, k)
+    if body is None:
+        return Drawing(f"state-{k:02d}", "states", words, state_figure(material, look, k), k)
+    made, places = pose_figure(material, body, k, video)
+    words = f"{words} · {in_words(material, body, k)}"
+    return Drawing(f"state-{k:02d}", "states", words, made, k, marks=_marks(made, places))
+
+
+def _marks(figure, places: list[Place]) -> tuple[Mark, ...]:
+    """Places of points in shares of a figure, once its layout is known."""
+    figure.draw_without_rendering()
+    width, height = figure.bbox.size
+    found = []
+    for place in places:
+        x, y = place.axes.transData.transform(place.xy)
+        inside = place.axes.bbox.contains(x, y)
+        found += [Mark(place.name, float(x / width), float(1 - y / height))] if inside else []
+    return tuple(found)
+
+
+def _key(body: Bodies) -> str:
+    """What the picture of the body means."""
+    sided = " Left points are light, right ones dark." if any(body.skeleton.sides) else ""
+    return (
+        f"The body and its points: a ring is the nose ({body.skeleton.names[body.skeleton.nose]}), a square the tail "
+        f"({body.skeleton.names[body.skeleton.tail]}).{sided} Its lines are {body.skeleton.source}. One body length, "
+        f"from nose to tail, is {body.unit:.3g} in the units of the file. Point at a dot to see its name."
+    )
+
+
+def _turning(material, found, k) -> str:
+    return f": {turns(spectrum(found, k), material.fps)}, eigenvalues and flow"
 
 
 def _of_latents(material: Material, found: Conditionals | None) -> Iterator[Drawing]:
     leading = plane(material)
-    how = "its most probable state" if material.config.model in SWITCHING else "its time"
+    how = "its most probable state" if material.pgm.discrete else "its time"
     words = f"Every frame at the posterior mean of its latent, coloured by {how}."
     yield Drawing("latents", "latents", words, latents(material, leading))
-    if material.config.model == "lds":
-        words = f"The fitted dynamics: {in_words(spectrum(found, 0), material.fps)}."
-        yield Drawing("dynamics", "latents", words, dynamics_figure(material, found, leading))
+    if material.pgm.dynamic and not material.pgm.discrete:
+        words = f"The fitted dynamics: {turns(spectrum(found, 0), material.fps)}."
+        yield Drawing("dynamics", "latents", words, dynamics_figure(material, found, leading, 0))
 
 
 def _about(material: Material, found: Conditionals, k: int) -> str:
@@ -100,8 +153,16 @@ def _about(material: Material, found: Conditionals, k: int) -> str:
     lengths = durations(material.stretches, k)
     middle = material.duration(np.median(lengths))
     bouts = f"{len(lengths)} bouts, median {middle:.2g} {material.unit}" if len(lengths) > 1 else "one bout"
-    turns = f" · {in_words(spectrum(found, k), material.fps)}" if has_dynamics(found) else ""
-    return f"{100 * material.usage[k]:.1f} % of frames · {bouts}{turns}{_merged(material, found, k)}"
+    return f"{100 * material.usage[k]:.1f} % of frames · {bouts}{_observed(material, k)}{_merged(material, found, k)}"
+
+
+def _observed(material: Material, k: int) -> str:
+    """How much is missing of its frames, and how sure the tracker was."""
+    if material.quality is None or not material.quality.frames[k]:
+        return ""
+    gaps = f" · {100 * material.quality.share_incomplete[k]:.0f} % of its frames lack a point or number"
+    trust = material.quality.mean_confidence[k]
+    return gaps + (f" · confidence {trust:.2f}" if np.isfinite(trust) else "")
 
 
 def _merged(material: Material, found: Conditionals, k: int) -> str:
@@ -122,7 +183,7 @@ def _accuracy(material: Material, ahead: Any) -> str:
     many = f"{ahead.recordings} {kind}s" if ahead.recordings > 1 else f"one {kind}"
     known = "" if ahead.held_out else " The fit has seen most of these frames."
     return (
-        f"{len(ahead.names)} stretches of {material.duration(len(ours)):.2g} {material.unit} in {many}, foretold from "
+        f"{len(ahead.names)} stretches of {material.duration(len(ours)):.2g} {material.unit} in {many}, predicted from "
         f"what went before: the error is {better} that of repeating the last frame, and {inside:.0f} % of the truth "
         f"lies in the {100 * LEVELS[-1]:.0f} % interval.{known}"
     )

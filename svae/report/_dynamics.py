@@ -19,15 +19,11 @@ class Conditionals(NamedTuple):
 
 def conditionals(model: Any) -> Conditionals | None:
     """Means under q(theta); None for a model that has none."""
-    if hasattr(model.q, "dynamics"):
-        W, family = model.q.dynamics.M, model.q.dynamics
-    elif hasattr(model.q, "x"):
-        W, family = model.q.x.m[..., None], model.q.x
-    else:
+    found = model.pgm.conditionals(model.q)
+    if found is None:
         return None
-    Q = np.asarray(family.S, float) / np.asarray(family.nu, float)[..., None, None]
-    W = np.asarray(W, float)
-    return Conditionals(W.reshape(-1, *W.shape[-2:]), Q.reshape(-1, *Q.shape[-2:]))
+    root = np.asarray(found.sqrt, float)
+    return Conditionals(np.asarray(found.W, float), root @ np.swapaxes(root, 1, 2))
 
 
 def has_dynamics(found: Conditionals | None) -> bool:

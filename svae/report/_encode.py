@@ -12,6 +12,7 @@ from svae.experiments._figures import write_atomically
 
 ENCODERS = ("libx264", "libopenh264", "h264_videotoolbox", "mpeg4")  # the first that there is
 FPS = 30.0  # where no frame rate is known
+QUALITY = 20  # of the encoder: smaller is better and larger
 
 
 def require_av() -> Any:
@@ -23,7 +24,7 @@ def require_av() -> Any:
     return av
 
 
-def write_movie(path: Path, pictures: Iterable[np.ndarray], fps: float | None) -> int:
+def write_movie(path: Path, pictures: Iterable[np.ndarray], fps: float | None, quality: int = QUALITY) -> int:
     """Write pictures (H, W, 3) of bytes, all of one size; returns their number. The file is whole or absent."""
     frames = iter(pictures)
     first = next(frames)
@@ -33,7 +34,7 @@ def write_movie(path: Path, pictures: Iterable[np.ndarray], fps: float | None) -
         nonlocal count
         av = require_av()
         with av.open(file, "w", format="mp4") as container:
-            stream = _stream(av, container, first.shape, fps or FPS)
+            stream = _stream(av, container, first.shape, fps or FPS, quality)
             for picture in _from(first, frames):
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(_even(picture), format="rgb24")))
                 count += 1
@@ -43,11 +44,11 @@ def write_movie(path: Path, pictures: Iterable[np.ndarray], fps: float | None) -
     return count
 
 
-def _stream(av, container, shape, fps):
+def _stream(av, container, shape, fps, quality):
     name = next(name for name in ENCODERS if name in av.codecs_available)
     stream = container.add_stream(name, rate=Fraction(fps).limit_denominator(1000))
     stream.height, stream.width, stream.pix_fmt = shape[0] // 2 * 2, shape[1] // 2 * 2, "yuv420p"
-    stream.options = {"crf": "20", "preset": "veryfast"} if name == "libx264" else {}
+    stream.options = {"crf": str(quality), "preset": "veryfast"} if name == "libx264" else {}
     return stream
 
 

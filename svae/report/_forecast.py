@@ -1,4 +1,4 @@
-"""How recordings go on, as the model foretells it from all but their ends, against how they did."""
+"""How recordings go on, as the model predicts it from all but their ends, against how they did."""
 
 from typing import NamedTuple
 
@@ -12,16 +12,16 @@ from svae.report import _raster
 from svae.report._look import Look, paint
 from svae.report._material import Material
 
-HORIZON, SHORTEST = 30, 4  # frames foretold; a recording has at least three times as many
+HORIZON, SHORTEST = 30, 4  # frames predicted; a recording has at least three times as many
 RECORDINGS, STRETCHES, DRAWS = 6, 12, 100  # recordings at most, stretches in all, futures of each
 CONTEXT = 120  # frames seen before each
 LEVELS = np.linspace(0.1, 0.9, 9)  # central intervals whose coverage is counted
-INKS = (90, 94, 102), (33, 102, 172)  # of true and of foretold points
+INKS = (90, 94, 102), (33, 102, 172)  # of true and of predicted points
 NUMBERS = 500  # entries of a frame that count for the coverage
 LARGEST = 2**26  # numbers that all draws together may be
 
 
-class Foretold(NamedTuple):
+class Predicted(NamedTuple):
     """n stretches of H frames, the first at the end of a recording, in the units of the data."""
 
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class Foretold(NamedTuple):
     means: np.ndarray  # (n, S, H, *event) without observation noise
 
 
-def foretell(material: Material) -> Foretold | None:
+def predict(material: Material) -> Predicted | None:
     """None where every recording is too short."""
     most = max(1, min(STRETCHES, LARGEST // (DRAWS * HORIZON * max(1, int(np.prod(material.model.shape))))))
     chosen, held_out = _chosen(material, min(RECORDINGS, most))
@@ -46,11 +46,11 @@ def foretell(material: Material) -> Foretold | None:
     found = forecast(material.model, Recordings(past, names), horizon=H, samples=DRAWS, key=jax.random.key(0))
     later = np.stack([np.asarray(material.seen.sequences[i][c - 1 : c + H]) for i, c in places])
     draws, means = np.stack(found.samples), np.stack(found.means)
-    return Foretold(names, len(chosen), held_out, later[:, 0], later[:, 1:], draws, means)
+    return Predicted(names, len(chosen), held_out, later[:, 0], later[:, 1:], draws, means)
 
 
 def _cuts(lengths: list[int], most: int) -> tuple[list[list[int]], int, int]:
-    """Frames of each recording at which forecasts begin, its end first; frames seen before each, and foretold."""
+    """Frames of each recording at which forecasts begin, its end first; frames seen before each, and predicted."""
     H = min(HORIZON, min(lengths) // 3)
     context = min(CONTEXT, min(lengths) - H)
     each = max(1, most // len(lengths))
@@ -63,14 +63,14 @@ def _chosen(material, most: int) -> tuple[list[int], bool]:
     long = [i for i, n in enumerate(lengths) if n >= 3 * SHORTEST]
     if len(lengths) < 3 or config.held_out == 0:
         return long[:most], False
-    held = split(material.raw, config.held_out, config.seed).test.names
+    held = split(material.raw, config.held_out, config.split_seed).test.names
     if len(held) == len(lengths):  # the end of each
         return long[:most], False
     unseen = [i for i in long if material.raw.names[i] in held]
     return (unseen or long)[:most], bool(unseen)
 
 
-def errors(found: Foretold) -> tuple[np.ndarray, np.ndarray]:
+def errors(found: Predicted) -> tuple[np.ndarray, np.ndarray]:
     """RMSE by horizon (H,) of the predictive mean, and of repeating the last frame."""
     mean = found.means.mean(1)
     axes = (0, *range(2, found.truth.ndim))
@@ -84,7 +84,7 @@ def _rmse(gap, axes):
         return np.sqrt(np.nansum(gap**2, axes) / count)
 
 
-def coverage(found: Foretold) -> np.ndarray:
+def coverage(found: Predicted) -> np.ndarray:
     """Share of the truth inside the central interval of each of LEVELS."""
     n, S, H = found.draws.shape[:3]
     every = max(1, found.truth[0, 0].size // NUMBERS)
@@ -95,8 +95,8 @@ def coverage(found: Foretold) -> np.ndarray:
     return np.array([np.mean(np.abs(rank[seen] - 0.5) <= level / 2) for level in LEVELS])
 
 
-def forecasts(material: Material, found: Foretold, look: Look):
-    """The first stretch foretold; error by horizon and calibration over all."""
+def forecasts(material: Material, found: Predicted, look: Look):
+    """The first stretch predicted; error by horizon and calibration over all."""
     figure = new_figure(10.4, 5.4)
     grid = figure.add_gridspec(2, 2, height_ratios=(1.15, 1), width_ratios=(1.4, 1))
     if look.kind == "traces":

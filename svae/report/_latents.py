@@ -4,7 +4,7 @@ import numpy as np
 
 from svae.experiments._figures import bare, new_figure
 from svae.report._dynamics import Conditionals, Plane
-from svae.report._material import SWITCHING, Material
+from svae.report._material import Material
 from svae.report._palette import ink, palette, short_label
 
 POINTS = 6000
@@ -17,7 +17,7 @@ def latents(material: Material, plane: Plane):
     x = (np.concatenate([p.mean for p in posteriors]) - plane.centre) @ plane.axes
     z = np.concatenate([p.state for p in posteriors])
     chosen = np.random.default_rng(0).permutation(len(x))[:POINTS]
-    if material.config.model in SWITCHING and len(material.states) > 1:
+    if material.pgm.discrete and len(material.states) > 1:
         return _by_state(material, plane, x[chosen], z[chosen])
     figure = new_figure(6.4, 5.2)
     axes = figure.subplots()
@@ -81,7 +81,7 @@ def portrait(axes, material: Material, found: Conditionals, plane: Plane, k: int
         axes.plot(*path.T, color=colour, lw=1.3, alpha=0.85)
         axes.plot(*path[0], "o", color=colour, ms=4, mec="white", mew=0.6, zorder=4)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    bare(axes)
+    _label_axes(axes, plane)
 
 
 def _middle(posteriors, k):

@@ -9,12 +9,14 @@ from svae.data import Recordings, preprocessed, sample_frames
 from svae.data.images import resize, shrunk
 from svae.report import _raster
 from svae.report._material import Material
+from svae.report._skeleton import Skeleton, find, shortest
 
 SAMPLED = 400  # frames from which limits are found
 LONGEST = 192  # pixels of an image that is shown
 TRACES = 6  # columns that are shown, those with the most variance
 PAPER, BONE, GREY = (247, 248, 250), (70, 74, 82), (150, 153, 160)  # ground, lines between points, and what stands back
 WIDEST = 1.7  # times as wide as high, or as high as wide
+LEFT, RIGHT = 0.55, 0.42  # how far a left point is on the way to white, and a right one to black
 AROUND = 1.5  # seconds that a trace shows to each side of the moment
 
 
@@ -29,14 +31,20 @@ class Look(NamedTuple):
     columns: tuple[int, ...] = ()
     colours: np.ndarray | None = None  # (256, 3) bytes for images of one channel
     around: int = 45  # frames that a trace shows to each side of the moment
+    skeleton: Skeleton | None = None  # of points whose file names them
 
 
 def find_look(material: Material) -> Look:
     """For the recordings that the model sees."""
     frames = np.asarray(sample_frames(material.seen, SAMPLED, 0), float)
     event, known = frames.shape[1:], getattr(material.raw.sequences[0], "kind", "")
-    if material.model.preprocess.kind == "keypoints" or (len(event) == 2 and event[0] >= 3 and event[1] in (2, 3)):
-        return _points(frames[:, : len(material.model.preprocess.keep) or event[0]])
+    before = material.model.preprocess
+    if before.kind == "keypoints":
+        points = frames[:, : len(before.keep)]
+        bones = find(material.run, material.raw.sequences[0], before.keep, points[..., :2], np.array(before.body))
+        return _points(points)._replace(edges=bones.edges, skeleton=bones)
+    if len(event) == 2 and event[0] >= 3 and event[1] in (2, 3):
+        return _points(frames)
     channels = len(event) == 3 and event[2] in (1, 3, 4)
     if (len(event) == 2 or channels) and min(event[:2]) >= 8:
         return _image(frames, "gray" if known == "frames" or material.model.preprocess.kind == "frames" else "magma")
@@ -57,21 +65,8 @@ def _points(frames):
     low, high = np.nanpercentile(xy, [0.5, 99.5], axis=0)
     half = 0.6 * (high - low)
     half = np.maximum(half, half[::-1] / WIDEST) + 1e-9
-    bones = skeleton(frames[..., :2])
+    bones = shortest(frames[..., :2])
     return Look("points", (low + high) / 2 - half, (low + high) / 2 + half, edges=bones, points=frames.shape[1])
-
-
-def skeleton(xy: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """The shortest lines that join all points: a skeleton without names."""
-    from scipy.sparse.csgraph import minimum_spanning_tree
-
-    P = xy.shape[1]
-    distance = np.zeros((P, P))
-    for p in range(P):
-        for q in range(p + 1, P):
-            gap = np.linalg.norm(xy[:, p] - xy[:, q], axis=-1)
-            distance[p, q] = np.nanmedian(gap) + 1e-6 if np.isfinite(gap).any() else 0.0
-    return tuple((int(p), int(q)) for p, q in np.argwhere(minimum_spanning_tree(distance).toarray() > 0))
 
 
 def _traces(columns):
@@ -130,11 +125,22 @@ def _paint_points(look, points, height, ink):
     picture = _raster.canvas(height, round(height * _aspect(look)), PAPER)
     xy = (points[:, :2] - look.low) / (look.high[1] - look.low[1]) * (height - 1)
     xy = np.clip(xy if points.shape[1] == 2 else xy * [1, -1] + [0, height - 1], -height, 3 * height)
+    sides = look.skeleton.sides if look.skeleton else ("",) * len(xy)
+    nose = look.skeleton.nose if look.skeleton else -1
     for p, q in look.edges:
         _raster.segment(picture, xy[p], xy[q], height / 45, BONE if ink else GREY)
-    for p in xy:
-        _raster.segment(picture, p, p, height / 15, ink or GREY)
+    for i, p in enumerate(xy):
+        _raster.segment(picture, p, p, height / (11 if i == nose else 15), shade(ink or GREY, sides[i]))
+    if nose >= 0:
+        _raster.segment(picture, xy[nose], xy[nose], height / 22, PAPER)
     return picture
+
+
+def shade(ink: tuple, side: str) -> tuple:
+    """An ink lighter for what is left and darker for what is right."""
+    if side == "left":
+        return tuple(round(c + (255 - c) * LEFT) for c in ink)
+    return tuple(round(c * (1 - RIGHT)) for c in ink) if side == "right" else ink
 
 
 def _paint_traces(look, columns, t, height, ink):

@@ -1,5 +1,6 @@
 """Everything that a page or a movie shows of a run, read once."""
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,10 +9,8 @@ from svae.config import Config
 from svae.data import DataError, Recordings, preprocessed
 from svae.report._bouts import Stretch, stretches, usage
 from svae.runs import Posterior, Run, RunError
+from svae.runs._quality import Quality, added, quality
 
-SWITCHING = ("gmm", "hmm", "slds")  # models with discrete states
-MARKOV = ("hmm", "slds")  # whose states follow each other
-TEMPORAL = ("hmm", "lds", "slds")  # that know how a recording goes on
 SHARE = 0.01  # of all frames that a state in use has at least
 
 
@@ -30,6 +29,12 @@ class Material(NamedTuple):
     raw: Recordings | None  # as they lie in their files
     seen: Recordings | None  # as the model sees them, in the units of the data
     why_no_data: str  # "" where there are data
+    quality: Quality | None  # how well the frames of each state were observed; None where nobody knows
+
+    @property
+    def pgm(self) -> Any:
+        """The latent graph, which answers for itself: its discrete blocks, whether frames see each other."""
+        return self.model.pgm
 
     @property
     def states(self) -> list[int]:
@@ -66,7 +71,16 @@ def gather(run: Run) -> Material:
     found = [s for i, p in enumerate(posteriors.values()) for s in stretches(i, p.state)]
     share = usage(list(posteriors.values()))
     labels, fps = run.labels(), _rate(run, posteriors)
-    return Material(run, config, model, posteriors, found, share, *labels, fps, raw, seen, why)
+    known = run.quality() or _quality(raw, posteriors, model)
+    return Material(run, config, model, posteriors, found, share, *labels, fps, raw, seen, why, known)
+
+
+def _quality(raw, posteriors, model) -> Quality | None:
+    """The same from the recordings, for answers that are older than states.csv."""
+    if raw is None:
+        return None
+    one = lambda y, p: quality(y, p.state, p.probability.shape[1], model.preprocess.keep)  # noqa: E731
+    return functools.reduce(added, map(one, raw.sequences, posteriors.values()))
 
 
 def _data(run) -> tuple[Recordings | None, str]:

@@ -1,4 +1,4 @@
-"""`movies`: a grid for each state, a recording with its states, and real, reconstructed and foretold frames."""
+"""`movies`: a grid for each state, a recording with its states, and real, reconstructed and predicted frames."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,20 +6,26 @@ from pathlib import Path
 from svae.data import DataError, safe_names
 from svae.experiments._figures import require_matplotlib
 from svae.report._beside import beside
+from svae.report._bodies import bodies
 from svae.report._clips import grid
 from svae.report._encode import FPS, require_av, write_movie
+from svae.report._film import painter
 from svae.report._look import find_look, shown
-from svae.report._material import SWITCHING, Material, gather
+from svae.report._material import Material, gather
 from svae.report._scroll import scroll
+from svae.report._video import filmed
 from svae.runs import Run, RunError
 
 SHOWN = 60.0  # seconds of the recording, unless told otherwise
 
 
-def movies(run: Run, recording: str | None = None, frames: int | None = None) -> Iterator[tuple[Path, int]]:
+def movies(
+    run: Run, recording: str | None = None, frames: int | None = None, video: str | None = None
+) -> Iterator[tuple[Path, int]]:
     """Write RUN/movies/*.mp4, yielding each file and its frames.
 
-    `recording` is the name of the one to show with its states, `frames` how much of it.
+    `recording` is the name of the one to show with its states, `frames` how much of it; `video` is the path of the
+    real video of keypoints, from which the bouts of the states are shown then.
     """
     require_matplotlib()
     require_av()
@@ -28,10 +34,12 @@ def movies(run: Run, recording: str | None = None, frames: int | None = None) ->
         raise RunError(f"movies need the recordings again: {material.why_no_data}")
     i = _number(material, recording)
     look, data, out = find_look(material), shown(material), run.path / "movies"
-    if material.config.model in SWITCHING:
+    body = bodies(material)
+    paint = None if body is None else painter(body, filmed(material, video))
+    if material.pgm.discrete:
         for k in material.states:
             path = out / f"state-{k:02d}.mp4"
-            yield path, write_movie(path, grid(material, look, data, k), material.fps)
+            yield path, write_movie(path, grid(material, look, data, k, paint), material.fps)
     name = safe_names([material.raw.names[i]])[0]
     frames = round(SHOWN * (material.fps or FPS)) if frames is None else frames
     path = out / f"recording-{name}.mp4"

@@ -1,18 +1,26 @@
 """`report`: the figures of a run, and the page that holds them."""
 
 import io
-import itertools
 import warnings as python_warnings
 from pathlib import Path
 from typing import NamedTuple
 
 from svae.experiments import _figures
 from svae.report import _page, _words
+from svae.report._bodies import bodies
 from svae.report._drawings import Drawing, drawings
-from svae.report._material import MARKOV, SWITCHING, Material, gather
+from svae.report._film import painter
+from svae.report._glossary import OF_SECTIONS, TERMS
+from svae.report._look import find_look
+from svae.report._material import Material, gather
+from svae.report._page_movies import page_movies
 from svae.report._palette import css, label, palette
+from svae.report._trust import not_computed
+from svae.report._video import filmed
 from svae.runs import Run
+from svae.runs._quality import suspects, warning
 
+Movies = tuple[dict[int, bytes], str]  # of each state, and why there are not all of them
 LARGEST = 4_800_000  # bytes of the page
 SHARPNESS = (160, 130, 100, 75, 50)  # dots per inch of its images: the first with which it is small enough
 INCH = 96  # pixels on the page
@@ -37,24 +45,31 @@ class Report(NamedTuple):
     warnings: list[str]
 
 
-def report(run: Run) -> Report:
-    """Write RUN/report/report.html, and each figure as PNG and PDF in RUN/report/figures."""
+def report(run: Run, video: str | None = None) -> Report:
+    """Write RUN/report/report.html, each figure as PNG and PDF in RUN/report/figures, and movies in RUN/report/movies.
+
+    `video` is the path of the real video of a run of keypoints.
+    """
     matplotlib = _figures.require_matplotlib()
     material, out = gather(run), run.path / "report"
+    body, film = bodies(material), filmed(material, video)
     with _figures.style(), matplotlib.rc_context({"text.parse_math": False}), python_warnings.catch_warnings():
         python_warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in letters the font has not
-        drawn = list(drawings(material))
+        drawn = list(drawings(material, body, film))
         for drawing in drawn:
             _figures.save_figure(drawing.figure, out / "figures", drawing.name)
-        text = _small_enough(material, drawn)
+        look = None if material.seen is None else find_look(material)
+        paint = None if body is None else painter(body, film)
+        moving = page_movies(material, look, paint, out / "movies")
+        text = _small_enough(material, drawn, moving)
     _figures.write_atomically(out / "report.html", lambda file: file.write(text.encode()))
     return Report(out / "report.html", [d.name for d in drawn], _words.warnings(material))
 
 
-def _small_enough(material: Material, drawn: list[Drawing]) -> str:
+def _small_enough(material: Material, drawn: list[Drawing], moving: Movies) -> str:
     """The page with the sharpest images that keep it below LARGEST."""
     for dpi in SHARPNESS:
-        text = page_text(material, drawn, [_webp(d.figure, dpi) for d in drawn])
+        text = page_text(material, drawn, [_webp(d.figure, dpi) for d in drawn], moving)
         if len(text) <= LARGEST:
             break
     return text
@@ -67,13 +82,18 @@ def _webp(figure, dpi: int) -> bytes:
     return stream.getvalue()
 
 
-def page_text(material: Material, drawn: list[Drawing], pictures: list[bytes]) -> str:
-    """The whole page, from its figures and their images."""
-    parts = [_page.Part("summary", "Summary", _card(material))]
-    pairs = itertools.groupby(zip(drawn, pictures, strict=True), key=lambda pair: pair[0].section)
-    for section, group in pairs:
-        body = "".join(_shown(material, drawing, webp) for drawing, webp in group)
-        parts.append(_page.Part(section, TITLES[section], body + _missing(material, section)))
+def page_text(material: Material, drawn: list[Drawing], pictures: list[bytes], moving: Movies = ({}, "")) -> str:
+    """The whole page, from its figures with their images, and its movies."""
+    parts = [_page.Part("summary", "Summary", _words_of("summary") + _card(material))]
+    texts = dict.fromkeys(TITLES, "")
+    for drawing, webp in zip(drawn, pictures, strict=True):
+        texts[drawing.section] += _shown(material, drawing, webp, moving[0])
+    texts["trust"] += _page.paragraphs(not_computed(material), "note")
+    texts["states"] += (
+        _page.paragraphs([*_missing(material), *filter(None, [moving[1]])], "note") if texts["states"] else ""
+    )
+    parts += [_page.Part(s, TITLES[s], _words_of(s) + body) for s, body in texts.items() if body]
+    parts.append(_page.Part("glossary", "Glossary", _page.glossary(TERMS)))
     provenance = material.run.provenance()
     subtitle = f"{' '.join(provenance.get('command') or ['fitted from Python'])}"
     versions = provenance.get("versions") or {}
@@ -84,24 +104,38 @@ def page_text(material: Material, drawn: list[Drawing], pictures: list[bytes]) -
     return _page.page(material.run.path.resolve().name, subtitle, parts, footer)
 
 
-def _shown(material: Material, drawing: Drawing, webp: bytes) -> str:
+def _words_of(section: str) -> str:
+    return _page.terms(OF_SECTIONS[section])
+
+
+def _shown(material: Material, drawing: Drawing, webp: bytes, moving: dict[int, bytes]) -> str:
     width = round(INCH * drawing.figure.get_figwidth())
+    if drawing.folded:
+        return _page.folded(drawing.folded, webp, width)
     if drawing.state is None:
-        return _page.figure(webp, drawing.words, width)
-    colour = css(palette(len(material.usage))[drawing.state])
-    return _page.state(colour, label(drawing.state, material.names), drawing.words, webp, width)
+        return _page.figure(webp, drawing.words, width, drawing.marks)
+    colour, k = css(palette(len(material.usage))[drawing.state]), drawing.state
+    seen = _page.image(webp, label(k, material.names), width, drawing.marks)
+    seen += _page.movie(moving[k], label(k, material.names)) if k in moving else ""
+    return _page.state(colour, label(k, material.names), drawing.words, _fault(material, k), seen)
 
 
-def _missing(material: Material, section: str) -> str:
-    """Why a section shows no recordings."""
-    if section != "states" or material.seen is not None:
-        return ""
-    return _page.paragraphs([f"Example frames and forecasts are left out: {material.why_no_data}."], "note")
+def _fault(material: Material, k: int) -> str:
+    """A warning where a state may be a fault of the tracker."""
+    faulty = material.quality is not None and k in suspects(material.quality)
+    return warning(material.quality, k, label(k, material.names)) if faulty else ""
+
+
+def _missing(material: Material) -> list[str]:
+    """Why the states show no recordings."""
+    if material.seen is not None:
+        return []
+    return [f"Example frames and forecasts are left out: {material.why_no_data}."]
 
 
 def _card(material: Material) -> str:
     found = _words.warnings(material)
-    fine = [] if found else ["No number looks wrong."]
+    fine = [] if found else ["None of the checks of this report gives a warning."]
     return (
         f'<div class="card">{_page.paragraphs(_words.summary(material))}</div>'
         f"{_page.numbers(_large(material))}{_page.paragraphs(found, 'warning')}{_page.paragraphs(fine, 'fine')}"
@@ -113,9 +147,9 @@ def _large(material: Material) -> dict[str, str]:
     held, agree = material.run.held_out(), (material.run.restarts() or {}).get("mean_ari")
     found = {"recordings": str(len(material.posteriors))}
     found["frames"] = f"{sum(len(p.state) for p in material.posteriors.values()):,}"
-    if material.config.model in SWITCHING:
+    if material.pgm.discrete:
         found["states in use"] = f"{len(material.states)} of {material.most}"
-    if material.config.model in MARKOV:
+    if material.pgm.chained:
         found["median bout"] = f"{material.duration(_words.median_bout(material)):.2g} {material.unit}"
         found["bouts"] = f"{len(material.stretches):,}"
     if agree is not None:

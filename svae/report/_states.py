@@ -1,11 +1,11 @@
-"""One figure for each state: what it looks like from its onset on, how long it lasts, how it turns, where it flows."""
+"""One figure for each state: what it looks like from its onset on, and how long it lasts; another for its dynamics."""
 
 import numpy as np
 
 from svae.experiments._figures import bare, new_figure
 from svae.report import _raster
 from svae.report._bouts import Stretch, durations, examples
-from svae.report._dynamics import Conditionals, Plane, has_dynamics, spectrum
+from svae.report._dynamics import Conditionals, Plane, spectrum
 from svae.report._latents import portrait
 from svae.report._look import Look, paint, picture_width
 from svae.report._material import Material
@@ -17,29 +17,26 @@ PIXELS = 120  # of a picture
 SURROUND = 24  # bouts whose traces are averaged
 
 
-def state_figure(material: Material, look: Look | None, found: Conditionals | None, plane: Plane, k: int):
-    """Left what was recorded, right the numbers; parts that the model or the data do not have are left out."""
-    dynamic = has_dynamics(found)
-    widths = [*([5.4 if dynamic else 7.6] if look else []), 1.7, *([1.4, 1.6] if dynamic else [])]
-    figure = new_figure(sum(widths) + 0.5, 2.35)
+def state_figure(material: Material, look: Look | None, k: int):
+    """Left what was recorded, where it can still be read; right how long the bouts last."""
+    widths = [*([8.2] if look else []), 1.7]
+    figure = new_figure(sum(widths) + 0.5, 3.3 if look else 2.35)
     axes = list(figure.subplots(1, len(widths), width_ratios=widths, squeeze=False)[0])
     if look:
         _recorded(axes.pop(0), material, look, k, widths[0])
     _lengths(axes.pop(0), material, k)
-    if dynamic:
-        _eigenvalues(axes[0], material, found, k)
-        portrait(axes[1], material, found, plane, k, examples(material.stretches, k, _sizes(material), 3, 0, 1))
-        axes[1].set_title("flow", fontsize=10)
     return figure
 
 
-def dynamics_figure(material: Material, found: Conditionals, plane: Plane):
-    """Spectrum and flow of a model with one dynamics."""
-    figure = new_figure(7.2, 3.4)
+def dynamics_figure(material: Material, found: Conditionals, plane: Plane, k: int):
+    """Spectrum and flow of one dynamics; the bouts that are drawn on the flow are of its state."""
+    figure = new_figure(8.2, 3.6)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
-    _eigenvalues(left, material, found, 0)
-    portrait(right, material, found, plane, 0, [])
-    right.set_title("flow in the two leading latent dimensions", fontsize=10)
+    _eigenvalues(left, material, found, k)
+    several = bool(material.pgm.discrete)
+    shown = examples(material.stretches, k, _sizes(material), 3, 0, 1) if several else []
+    portrait(right, material, found, plane, k, shown)
+    right.set_title("flow A x + b − x", fontsize=11)
     return figure
 
 
@@ -164,6 +161,6 @@ def _eigenvalues(axes, material, found, k):
     axes.axvline(0, color="#dddddd", lw=0.8)
     axes.plot(values.real, values.imag, "o", color=palette(len(material.usage))[k], ms=6, mec="white", mew=0.7)
     reach = max(1.15, 1.08 * float(np.abs(values).max()))
-    axes.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach))
-    bare(axes)
-    axes.set_title("eigenvalues", fontsize=10)
+    axes.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    axes.set(xlabel="real part", ylabel="imaginary part")
+    axes.set_title("eigenvalues of A, and the unit circle", fontsize=11)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure
-from svae.report._material import SWITCHING, Material
+from svae.report._material import Material
 from svae.report._palette import palette
 from svae.runs._names import roots
 
@@ -20,7 +20,7 @@ def training(material: Material):
     panels: list[Any] = [_bounds]
     if any(line.get("log_likelihood") is not None for line in lines):
         panels.append(_parts)
-    if material.config.model in SWITCHING:
+    if material.pgm.discrete:
         panels.append(lambda axes, lines: _states(axes, lines, len(material.usage)))
     figure = new_figure(10.4, 3.1)
     axes = np.atleast_1d(figure.subplots(1, len(panels), width_ratios=(1.5, 1.2, 1)[: len(panels)]))
@@ -77,7 +77,7 @@ def _range(values):
 
 def has_sequences(material: Material) -> bool:
     """Whether the run has kept states of a held-out stretch at two measurements or more."""
-    return material.config.model in SWITCHING and len(_labelled(material)) > 1
+    return bool(material.pgm.discrete) and len(_labelled(material)) > 1
 
 
 def _labelled(material):

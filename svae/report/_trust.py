@@ -79,6 +79,31 @@ def bars(found: dict[str, float]):
     return figure
 
 
+def not_computed(material: Material) -> list[str]:
+    """A sentence for each number about trust that is missing, with its reason and what to do."""
+    said = []
+    if restart_table(material) is None:
+        once = material.config.restarts == 1
+        why = "the fit had one start" if once else "the fit has not written how its restarts agree"
+        said.append(f"Agreement between restarts is not known: {why}. `svae fit ... --restarts 3` measures it.")
+    if not compared(material):
+        said.append(f"A comparison with plain models is not there: {_why_no_baselines(material)}.")
+    if material.quality is None:
+        said.append("Missing entries by state are not known: the answers are older; `svae apply` writes them again.")
+    elif not material.quality.rated.any():
+        said.append("The confidence of a tracker is not known: the file of the recordings gives none.")
+    return said
+
+
+def _why_no_baselines(material: Material) -> str:
+    if material.run.held_out() is None:
+        return "the run has no held-out bound; hold out recordings, or fit for longer than until the first measurement"
+    found = material.run.baselines()
+    if found is None:
+        return f"nobody has asked for it; `svae baselines {material.run.path}` computes it"
+    return (found.get("note") or "none of them could be fitted to these recordings").rstrip(".")
+
+
 def disagreement(material: Material) -> str:
     """A sentence where restarts find different states, else nothing."""
     agree = (material.run.restarts() or {}).get("mean_ari")
@@ -86,12 +111,12 @@ def disagreement(material: Material) -> str:
         return ""
     return (
         f"Restarts disagree: their segmentations have a mean adjusted Rand index of {agree:.2f}. Another seed may "
-        "find other states. Bring more recordings, ask for fewer --states, or for another --target-duration."
+        "find other states. Add recordings, or use fewer --states or another --target-duration."
     )
 
 
 def beaten(material: Material) -> str:
-    """A sentence where a plain model foretells held-out frames better, else nothing."""
+    """A sentence where a plain model predicts held-out frames better, else nothing."""
     order = list(compared(material))
     better = order[: [name.startswith("this run") for name in order].index(True)] if order else []
     if not better:
@@ -99,5 +124,5 @@ def beaten(material: Material) -> str:
     them = " and ".join(filter(None, [", ".join(better[:-1]), better[-1]]))
     return (
         f"{them} {'reaches' if len(better) == 1 else 'reach'} a higher held-out likelihood than the bound of this "
-        "model: its networks have not learned enough yet. Fit for more --steps, or with a larger latent_dim."
+        "model: its networks may need more training. Fit for more --steps, or with a larger latent_dim."
     )

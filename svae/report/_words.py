@@ -1,13 +1,13 @@
-"""A run in words: what was fitted and found, and what looks wrong."""
+"""A run in words: what was fitted and found, and warnings."""
 
 import math
 
 import numpy as np
 
-from svae.report._diagram import TITLES
-from svae.report._material import MARKOV, SWITCHING, Material
+from svae.report._material import Material
 from svae.report._palette import label
 from svae.report._trust import beaten, compared, disagreement, nats
+from svae.runs._quality import suspects, warning
 
 FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
 FEW = 3  # recordings, below which nothing is held out whole
@@ -25,9 +25,9 @@ def _data(material):
     frames = sum(len(p.state) for p in found.values())
     clock = f", {_span(frames / material.fps)} at {material.fps:g} frames a second" if material.fps else ""
     latent = f"a latent of {config.latent_dim} dimensions"
-    within = f"at most {len(material.usage)} states and {latent}" if config.model in SWITCHING else latent
+    within = f"at most {len(material.usage)} states and {latent}" if material.pgm.discrete else latent
     many = f"{len(found)} recordings" if len(found) > 1 else "one recording"
-    title = TITLES[config.model]
+    title = material.pgm.title
     return f"{title[0].upper()}{title[1:]} with {within}, fitted to {many} of {frames:,} frames{clock}."
 
 
@@ -35,13 +35,20 @@ def _fit(material):
     lines, provenance = material.run.metrics(), material.run.provenance()
     if not lines:
         return ""
-    fitted = sum(line["phase"] == "fit" for line in lines)
+    fitted, warm = (sum(line["phase"] == phase for line in lines) for phase in ("fit", "warm-up"))
     took = f" in {_span(lines[-1]['seconds'])}" if lines[-1].get("seconds") else ""
-    return f"The fit took {fitted} steps after a warm-up of {len(lines) - fitted}{took}; it is {provenance['status']}."
+    return f"The fit took {fitted} steps after a warm-up of {warm}{took}. {_ended(provenance['status'])}"
+
+
+ENDS = {"finished": "It is finished.", "time over": "It ended when its --max-time was reached."}
+
+
+def _ended(status):
+    return ENDS.get(status, f"The run is {status}.")
 
 
 def _states(material):
-    if material.config.model not in SWITCHING:
+    if not material.pgm.discrete:
         return ""
     used = material.states
     most = (
@@ -52,7 +59,7 @@ def _states(material):
 
 
 def _lasting(material):
-    if material.config.model not in MARKOV:
+    if not material.pgm.chained:
         return ""
     target = material.config.target_duration
     asked = f", and the target was {_length(material, target)}" if target else ""
@@ -103,7 +110,15 @@ def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
     checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
     checks += (disagreement, beaten)
-    return [sentence for check in checks if (sentence := check(material))]
+    return [*faults(material), *(sentence for check in checks if (sentence := check(material)))]
+
+
+def faults(material: Material) -> list[str]:
+    """A sentence for each state in use that may be a fault of the tracker."""
+    if material.quality is None or not material.pgm.discrete:
+        return []
+    mine = [k for k in suspects(material.quality) if k in material.states]
+    return [warning(material.quality, k, label(k, material.names)) for k in mine]
 
 
 def _unfinished(material):
@@ -117,13 +132,13 @@ def _not_finite(material):
     lines = [line for line in material.run.metrics() if line["phase"] == "fit"]
     lost = sum(line.get("bound") is None for line in lines)
     error = sum(int(np.isnan(p.error).sum()) for p in material.posteriors.values())
-    said = f"The bound was not finite in {lost} of {len(lines)} steps; try a smaller learning_rate. " if lost else ""
+    said = f"The bound was not finite in {lost} of {len(lines)} steps; use a smaller learning_rate. " if lost else ""
     return said + (f"{_count(error, 'frame has', 'frames have')} nothing observed." if error else "")
 
 
 def _bout_length(material):
     target = material.config.target_duration
-    if material.config.model not in MARKOV or not target:
+    if not material.pgm.chained or not target:
         return ""
     ratio = median_bout(material) / target
     if 1 / FAR <= ratio <= FAR:
@@ -137,27 +152,27 @@ def _bout_length(material):
 
 
 def _unused(material):
-    if material.config.model not in SWITCHING:
+    if not material.pgm.discrete:
         return ""
     idle = material.most - len(material.states)
     if idle < max(2, len(material.usage) // 2):
         return ""
-    return f"{idle} of {len(material.usage)} states have less than 1 % of the frames; fewer --states would do."
+    return f"{idle} of {len(material.usage)} states have less than 1 % of the frames; fewer --states would suffice."
 
 
 def _one_state(material):
-    if material.config.model in SWITCHING and len(material.states) == 1 and len(material.usage) > 1:
+    if material.pgm.discrete and len(material.states) == 1 and len(material.usage) > 1:
         return "Nearly all frames are in one state: nothing was segmented. Fit for longer, or with more restarts."
     return ""
 
 
 def _rushed(material):
-    if material.config.model not in MARKOV or len(material.stretches) < 10:
+    if not material.pgm.chained or len(material.stretches) < 10:
         return ""
     share = float(np.mean([s.frames <= 2 for s in material.stretches]))
     if share <= RUSHED:
         return ""
-    return f"{100 * share:.0f} % of the bouts last one frame or two; a --target-duration would make states last."
+    return f"{100 * share:.0f} % of the bouts last one frame or two; a --target-duration gives longer ones."
 
 
 def _falling(material):
@@ -168,8 +183,8 @@ def _falling(material):
     if max(held) - max(held[-2:]) <= FALL * max(rise, abs(max(held)) * 0.01):  # one low measurement is chance
         return ""
     return (
-        f"The held-out bound fell from {number(max(held))} to {number(held[-1])}: the fit has begun to learn its "
-        "recordings by heart. Fit for fewer steps, set patience, or bring more recordings."
+        f"The held-out bound fell from {number(max(held))} to {number(held[-1])}: the model begins to overfit "
+        "the recordings that it is trained on. Fit for fewer steps, set patience, or add recordings."
     )
 
 
@@ -177,10 +192,14 @@ def _few(material):
     if len(material.posteriors) >= FEW:
         return ""
     many = _count(len(material.posteriors), "recording", "recordings")
-    return f"There {'is' if many.startswith('1 ') else 'are'} only {many}: nothing here tells one animal from another."
+    return (
+        f"There {'is' if many.startswith('1 ') else 'are'} only {many}, so differences between animals cannot be seen."
+    )
 
 
 def _frozen(material):
     x = np.concatenate([p.mean for p in material.posteriors.values()])
     still = int(np.sum(x.std(0) < 1e-3 * max(float(x.std()), 1e-12)))
-    return f"{still} of {x.shape[1]} latent dimensions do not move; a smaller latent_dim would do." if still else ""
+    return (
+        f"{still} of {x.shape[1]} latent dimensions do not move; a smaller latent_dim would suffice." if still else ""
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from svae.config import ConfigError
 from svae.view import _bouts, _pictures, _tracks
-from svae.view._session import TEMPORAL, Session
+from svae.view._session import Session
 from svae.view._wire import numbers, packed, whole
 
 BINS, FRAMES, SCATTER = 6000, 256, 3000  # at most in one answer
@@ -20,7 +20,7 @@ def run(session: Session, asked: dict[str, str]) -> dict[str, Any]:
         "latents": int(session.track(0).found.mean.shape[1]),
         "states": session.states(),
         "discrete": session.K > 1,
-        "temporal": session.config.model in TEMPORAL,
+        "temporal": session.temporal,
         "fps": session.fps,
         "horizon": session.horizon,
         "recordings": [{"name": n, "frames": len(p)} for n, p in zip(session.names, session.paths, strict=True)],
@@ -123,7 +123,7 @@ def forecast(session: Session, asked: dict[str, str]) -> bytes:
     """How the recording goes on after a frame, from nothing but what came before."""
     i = _recording(session, asked)
     frame = whole(asked, "frame", 0, len(session.paths[i]) - 1)
-    found, look, lanes = session.foretell(i, frame), session.source.look, session.track(i).lanes
+    found, look, lanes = session.predict(i, frame), session.source.look, session.track(i).lanes
     arrays = {name: getattr(found, name)[:, lanes].astype(np.float32) for name in ("mean", "low", "high")}
     arrays["states"] = np.round(255 * found.states).astype(np.uint8)
     names = ("frames", "one", *(("least", "most") if look.kind == "traces" else ()))

@@ -17,7 +17,7 @@ DRAWS = 48
 INTERVAL = (5, 95)  # percentiles
 
 
-class Foretold(NamedTuple):
+class Predicted(NamedTuple):
     """H frames after a moment: of the latents and of the frames, in the units of the data."""
 
     mean: Float[np.ndarray, "H D"]
@@ -52,7 +52,7 @@ def context(frame: int) -> slice:
     return slice(frame + 1 - next(n for n in CONTEXTS if n <= frame + 1), frame + 1)
 
 
-def foretell(model: Any, past: np.ndarray, horizon: int, K: int) -> Foretold:
+def predict(model: Any, past: np.ndarray, horizon: int, K: int) -> Predicted:
     """From raw frames (n, *event), and nothing else."""
     seen = Recordings((past,), ("the stretch before the forecast",))
     found = forecast(model, seen, horizon=horizon, samples=DRAWS, key=jax.random.key(0))
@@ -60,4 +60,4 @@ def foretell(model: Any, past: np.ndarray, horizon: int, K: int) -> Foretold:
     share = np.stack([np.bincount(now, minlength=K)[:K] for now in z.T]) / len(z)
     means = found.means[0]
     interval = np.percentile(x, INTERVAL, axis=0)
-    return Foretold(x.mean(0), *interval, share, means.mean(0), means[0], *np.percentile(y, INTERVAL, axis=0))
+    return Predicted(x.mean(0), *interval, share, means.mean(0), means[0], *np.percentile(y, INTERVAL, axis=0))

@@ -7,7 +7,7 @@ import numpy as np
 
 from svae.data import Preprocess, Recordings, preprocessed, sample_frames
 from svae.data.images import shrunk
-from svae.report._look import skeleton
+from svae.report._skeleton import shortest
 
 SMALL, SAMPLED = 512, 2000  # numbers of a frame that is quickly read, and how many of those are
 STRETCHES, STRETCH = 8, 32  # of larger frames, and frames of each
@@ -27,6 +27,9 @@ class Look(NamedTuple):
     edges: tuple[tuple[int, int], ...] = ()  # points joined by lines
     columns: tuple[int, ...] = ()
     points: int = 0  # rows of a frame that are points of the body; a place in the room is not drawn
+    names: tuple[str, ...] = ()  # of the points, where the file names them
+    sides: tuple[str, ...] = ()  # left, right or "" for each
+    nose: int = -1  # which point it is
     upwards: bool = False  # whether y points up, as in the world, or down, as in a picture
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def points_look(frames: np.ndarray, within: tuple[float, float] = BODY) -> Look:
     xy = frames[..., :2].reshape(-1, 2)
     low, high = np.nanpercentile(xy, within, axis=0)
     room = ROOM * (high - low).max() + 1e-9
-    look = Look("points", low - room, high + room, edges=skeleton(frames[..., :2]), upwards=frames.shape[-1] == 3)
+    look = Look("points", low - room, high + room, edges=shortest(frames[..., :2]), upwards=frames.shape[-1] == 3)
     return look._replace(points=frames.shape[1])
 
 

@@ -54,7 +54,7 @@ class Viewer:
 
         with contextlib.suppress(ConfigError, DataError, RunError, StoreError):
             decode(self.session.model, self.session.track(0).found.mean[:1])
-            self.session.foretell(0, min(len(self.session.paths[0]), CONTEXTS[0]) - 1)
+            self.session.predict(0, min(len(self.session.paths[0]), CONTEXTS[0]) - 1)
 
 
 def _need() -> tuple[Any, Any, Any]:

@@ -10,12 +10,13 @@ from svae.config import ConfigError
 from svae.data import DataError, Recordings, preprocessed
 from svae.report import palette
 from svae.report._palette import css
+from svae.report._skeleton import find as skeleton
 from svae.runs import Run, RunError, write_labels
 from svae.runs._names import roots
 from svae.runs._posterior import read_posterior, read_states
+from svae.runs._quality import Quality, as_counted, read_quality, suspects, warning
 from svae.view import _bouts, _pictures, _tracks
 
-TEMPORAL = ("hmm", "lds", "slds")  # models that know how a recording goes on
 SAMPLED = 400  # frames from which limits are found
 SECONDS_AHEAD = 2.0
 AHEAD = (20, 90)  # frames of a forecast, at least and at most
@@ -31,6 +32,15 @@ class Source(NamedTuple):
     arena: _pictures.Look | None  # of keypoints before they are turned to the body
 
 
+def _observed(found: Quality | None, k: int, name: str) -> dict[str, Any]:
+    """Share of the frames of a state with missing entries, the confidence of its tracker, and a warning."""
+    if found is None or not found.frames[k]:
+        return {"missing": None, "confidence": None, "warning": ""}
+    trust = float(found.mean_confidence[k]) if found.rated[k] else None
+    said = warning(found, k, name) if k in suspects(found) else ""
+    return {"missing": float(found.share_incomplete[k]), "confidence": trust, "warning": said}
+
+
 class Session:
     """Nothing here is random, and all that is written is names.json."""
 
@@ -41,7 +51,7 @@ class Session:
         self.paths = [read_states(run.answers(name)) for name in self.names]  # merges change while it looks
         self.K = self.track(0).found.probability.shape[1]
         self.labels = run.labels()
-        self._lock, self._reading, self._foretelling = threading.RLock(), threading.Lock(), threading.Lock()
+        self._lock, self._reading, self._predicting = threading.RLock(), threading.Lock(), threading.Lock()
 
     @functools.lru_cache(3)  # noqa: B019  one session a process
     def track(self, i: int) -> _tracks.Track:
@@ -61,6 +71,11 @@ class Session:
     def horizon(self) -> int:
         """Frames that a forecast looks ahead."""
         return int(np.clip(round(SECONDS_AHEAD * (self.fps or 30.0)), *AHEAD))
+
+    @property
+    def temporal(self) -> bool:
+        """Whether the model knows how a recording goes on."""
+        return not self.model.pgm.independent
 
     # --- states -----------------------------------------------------------------------------------------------
 
@@ -85,13 +100,22 @@ class Session:
         found = [self.ethogram(i) for i in range(len(self.names))]
         counted = roots(self.labels.merged, self.K)
         colours = [css(c) for c in palette(self.K)]
-        rows = []
+        rows, observed = [], self._quality()
         for k, (share, bouts, median) in enumerate(_bouts.statistics(found, self.K)):
             members = [int(m) for m in np.flatnonzero(counted == k) if m != k]
             about = {"state": k, "colour": colours[k], "name": self.labels.names.get(k, ""), "members": members}
             seconds = median / self.fps if self.fps else median
-            rows.append(about | {"root": int(counted[k]), "usage": share, "bouts": bouts, "median": seconds})
+            about |= {"root": int(counted[k]), "usage": share, "bouts": bouts, "median": seconds}
+            rows.append(about | _observed(observed, k, self.labels.names.get(k, f"state {k}")))
         return rows
+
+    def _quality(self) -> Quality | None:
+        """How well the frames of each state were observed, as people count states now."""
+        return None if self._seen is None else as_counted(self._seen, self.labels.merged)
+
+    @functools.cached_property
+    def _seen(self) -> Quality | None:
+        return read_quality(self.run.path)
 
     # --- model and recordings, read when first asked for ----------------------------------------------------------
 
@@ -120,19 +144,21 @@ class Session:
         except (RunError, DataError, OSError) as error:
             return Source(str(error), None, None, _pictures.find_look(self._decoded(), before, ""), None)
         look = _pictures.find_look(frames, before, getattr(raw.sequences[0], "kind", ""))
+        if before.kind == "keypoints":
+            look = self._with_skeleton(look, raw.sequences[0], frames)
         return Source("", raw, _pictures.shown(raw, before), look, self._arena(raw, look))
 
-    def foretell(self, i: int, frame: int) -> Any:
+    def predict(self, i: int, frame: int) -> Any:
         """How recording i goes on after a frame; one at a time, as the first has to compile the program of all."""
-        from svae.view._asking import context, foretell
+        from svae.view._asking import context, predict
 
-        if self.config.model not in TEMPORAL:
-            raise ConfigError(f"the model ({self.config.model}) knows no time: it cannot say how a recording goes on")
+        if not self.temporal:
+            raise ConfigError(f"the model ({self.config.model}) has no dynamics in time, so it cannot forecast")
         if self.source.raw is None:
             raise RunError(f"a forecast needs the recording: {self.source.why}")
         past = self._read(self.source.raw.sequences[i], context(frame))
-        with self._foretelling:
-            return foretell(self.model, past, self.horizon, self.K)
+        with self._predicting:
+            return predict(self.model, past, self.horizon, self.K)
 
     def _decoded(self) -> np.ndarray:
         """Frames from which limits are found where there are no recordings."""
@@ -141,12 +167,21 @@ class Session:
         mean = self.track(0).found.mean
         return decode(self.model, mean[np.unique(np.linspace(0, len(mean) - 1, SAMPLED).astype(int))])
 
+    def _with_skeleton(self, look, sequence, frames) -> _pictures.Look:
+        """The lines, names and sides of the points, as the report has them."""
+        before = self.model.preprocess
+        body = np.array(before.body)
+        found = skeleton(self.run, sequence, before.keep, frames[:, : len(before.keep), :2], body)
+        return look._replace(edges=found.edges, names=found.names, sides=found.sides, nose=found.nose)
+
     def _arena(self, raw, look) -> _pictures.Look | None:
         before = self.model.preprocess
         if before.kind != "keypoints":
             return None
         frames = _pictures.some_frames(raw)[:, list(before.keep)]
-        return _pictures.points_look(frames, _pictures.ARENA)._replace(edges=look.edges, upwards=look.upwards)
+        return _pictures.points_look(frames, _pictures.ARENA)._replace(
+            edges=look.edges, names=look.names, sides=look.sides, nose=look.nose, upwards=look.upwards
+        )
 
     def frames(self, i: int, first: int, last: int, arena: bool) -> np.ndarray:
         """Frames [first, last) of recording i, as the page draws them."""

@@ -82,6 +82,16 @@ def test_the_methods_have_the_numbers_of_this_study(folder):
     assert "8 for usage, 8 for duration" in text and "Hedges" in text and "None" not in text and "nan" not in text
 
 
+def test_the_reference_is_the_group_that_others_are_compared_with(folder, capsys):
+    first, other = (examine(folder / "runs/walk", "group", None, r) for r in (None, "drug"))
+    assert first.study.groups == ("vehicle", "drug") and other.study.groups == ("drug", "vehicle")
+    a, b = ({r["name"]: r for r in done.tables["usage"]} for done in (first, other))
+    assert a["rear"]["effect"] == pytest.approx(-b["rear"]["effect"]) and a["rear"]["p"] == b["rear"]["p"]
+    assert main(["compare", str(folder / "runs/walk"), "--reference", "drugg"]) == 2
+    assert "--reference 'drugg' is no group of the column 'group'" in (said := capsys.readouterr().err)
+    assert "did you mean 'drug'?" in said
+
+
 def test_each_animal_is_one_row_behind_each_test(folder):
     done = examine(folder / "runs/walk", "group")
     rows = [row for row in per_animal(done.measures, done.study, done.names) if row["measure"] == "usage"]
@@ -118,7 +128,7 @@ def test_frames_and_recordings_are_not_the_unit(tmp_path):
 def test_usage_duration_and_transitions_of_an_animal_are_what_one_counts_by_hand():
     lengths = [(0, 4), (1, 2), (0, 3), (1, 8), (2, 3), (0, 2), (1, 4), (0, 3), (1, 4), (0, 3), (1, 4), (0, 10)]
     edges = np.cumsum([0, *(n for _, n in lengths)]).astype(float)
-    found = [Bout("r", k, a, b, 1.0) for (k, _), a, b in zip(lengths, edges[:-1], edges[1:], strict=True)]
+    found = [Bout("r", k, a, b, 1.0, "frames") for (k, _), a, b in zip(lengths, edges[:-1], edges[1:], strict=True)]
     usage, duration, transitions = measures(found, {"r": 0}, 1)
     assert usage.values[0] == pytest.approx(100 * np.array([25, 22, 3]) / 50)
     logs = [np.nan, np.log([2, 8, 4, 4, 4]).mean(), np.nan]  # only four whole bouts of 0, and one of 2
@@ -130,7 +140,7 @@ def test_usage_duration_and_transitions_of_an_animal_are_what_one_counts_by_hand
 
 def test_merged_states_are_one_and_their_bouts_meet(folder, tmp_path):
     found = [Bout("r", k, float(t), t + 1.0, 1.0) for t, k in enumerate([0, 2, 1, 2, 2])]
-    assert [(b.state, b.start_s, b.stop_s) for b in joined(found, {2: 0})] == [(0, 0, 2), (1, 2, 3), (0, 3, 5)]
+    assert [(b.state, b.start, b.stop) for b in joined(found, {2: 0})] == [(0, 0, 2), (1, 2, 3), (0, 3, 5)]
     run = simulated.study(tmp_path / "run", animals=3, sessions=1, length=60.0)
     names = json.loads((run.path / "names.json").read_text())
     (run.path / "names.json").write_text(json.dumps(names | {"merged": {"1": 0}}))

@@ -2,9 +2,11 @@
 
 import time
 
+import numpy as np
 import pytest
 
 from svae.runs import Run
+from svae.runs._quality import Quality, write_quality
 from tests.view.browser import WHY_NOT, Browser
 from tests.view.conftest import K, Served, T, made
 
@@ -127,7 +129,7 @@ def test_dragging_a_latent_point_redraws_the_frame(tab):
 def test_a_forecast_is_drawn_and_played(tab):
     seek(tab, 100.5)
     assert not oranges(tab)
-    tab.click("#foretell")
+    tab.click("#predict")
     tab.until("document.body.dataset.forecast === '101'")
     tab.until("document.body.dataset.playing === 'no' && Number(document.body.dataset.frame) === 120")
     assert oranges(tab) and tab.value("document.querySelector('#card-forecast .note').hidden")
@@ -141,6 +143,89 @@ def oranges(tab):
     return tab.value(f"(() => {{ {data}; {some}; return false }})()")
 
 
+# --- themes, widths, and what the page says while it waits ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1440, 800, 400])
+def test_nothing_sticks_out_at_any_width(tab, served, width):
+    tab.resize(width, 900)
+    try:
+        tab.open(served.url)
+        assert tab.value("document.documentElement.scrollWidth") <= width
+        for name in ("#card-real", "#card-forecast", "#card-playground", "#tracks", "#states"):
+            box = tab.value(
+                f"(b => [b.left, b.right, b.height])(document.querySelector('{name}').getBoundingClientRect())"
+            )
+            assert box[0] >= 0 and box[1] <= width and box[2] > 60, name
+    finally:
+        tab.resize(1280, 800)
+        tab.open(served.url)
+
+
+def test_it_is_dark_where_the_system_is(tab, served):
+    brightness = (
+        "getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).slice(0, 3).reduce((a, b) => a + +b, 0)"
+    )
+    line = "getComputedStyle(document.documentElement).getPropertyValue('--canvas-ink').trim()"
+    light = tab.value(brightness), tab.value(line), tab.pixels("#tracks")
+    tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    try:
+        tab.until(f"{brightness} < 120")
+        assert light[0] > 600 and tab.value(line) != light[1]
+        tab.until(f"document.querySelector('#tracks').toDataURL() !== {light[2]!r}")
+    finally:
+        tab.call("Emulation.setEmulatedMedia", features=[])
+
+
+def test_it_says_what_it_waits_for(tab, served):
+    """On a slow line; the words go when the answer is there."""
+    slow = {"offline": False, "latency": 700, "downloadThroughput": -1, "uploadThroughput": -1}
+    tab.call("Network.enable")
+    tab.call("Network.emulateNetworkConditions", **slow)
+    try:
+        tab.call("Page.navigate", url=served.url)
+        words = "document.querySelector('#busy')?.textContent"
+        tab.until(f"document.body?.dataset.asking === 'yes' && /^(Reading|Finding|Decoding).* …$/.test({words})")
+        tab.until("document.body.dataset.source === 'there'")
+    finally:
+        tab.call("Network.emulateNetworkConditions", **(slow | {"latency": 0}))
+    tab.until("document.body.dataset.asking === 'no' && document.querySelector('#busy').textContent === ''")
+
+
+def test_a_body_has_names_shades_and_states_with_their_faults(tab, tmp_path):
+    run = made(tmp_path / "tracked", "bodies")
+    K_missing = np.array([0.0, 0.0, 0.0, 0.7])
+    write_quality(
+        run.path,
+        Quality(np.full(K, 80.0), 80 * K_missing, 40 * K_missing, 80 * (0.9 - 0.5 * K_missing), np.full(K, 80.0)),
+    )
+    with Served(run) as server:
+        tab.open(server.url)
+        tab.until("document.querySelector('#real').dataset.frame === '0'")
+        x, y, w, h = tab.value(
+            "(b => [b.x, b.y, b.width, b.height])(document.querySelector('#real').getBoundingClientRect())"
+        )
+        steps = [(x + w * i / 40, y + h * j / 40) for i in range(41) for j in range(41)]
+        names = set()
+        for place in steps:
+            tab.mouse("mouseMoved", *place)
+            names.add(
+                tab.value("document.querySelector('#point').hidden ? '' : document.querySelector('#point').textContent")
+            )
+            if len(names) > 2:
+                break
+        assert names & {"0", "1", "2", "3", "4"}
+        assert "70 % incomplete" in tab.value("document.querySelector('.state[data-state=\"3\"] .seen').textContent")
+        assert "0 % incomplete · confidence 0.90" in tab.value(
+            "document.querySelector('.state[data-state=\"1\"] .seen').textContent"
+        )
+        assert "may be a fault of the tracker" in tab.value(
+            "document.querySelector('.state[data-state=\"3\"] .alert p').textContent"
+        )
+        assert tab.value("document.querySelectorAll('.state .alert').length") == 1
+        tab.call("Page.navigate", url="about:blank")
+
+
 def test_without_its_recording_a_run_is_shown_without_the_picture(tab, tmp_path):
     run = made(tmp_path / "gone", "bodies")
     (tmp_path / "gone" / "walks.npz").unlink()
@@ -149,7 +234,7 @@ def test_without_its_recording_a_run_is_shown_without_the_picture(tab, tmp_path)
         assert tab.value("document.body.dataset.source") == "absent"
         assert "walks.npz" in tab.value("document.querySelector('#card-real .note').textContent")
         tab.until("document.querySelector('#decoded').dataset.frame === '0'")
-        assert tab.value("document.querySelector('#foretell').disabled")
+        assert tab.value("document.querySelector('#predict').disabled")
         tab.click_at(*place_of(tab, 8 * 9 + 5))
         tab.until("Number(document.body.dataset.frame) >= 72")
     assert server.process.returncode == 0 and server.errors == "", "Ctrl-C ends it without a word"

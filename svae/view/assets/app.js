@@ -2,6 +2,7 @@
 
 import { ask } from './wire.js';
 import { store, on, emit, byId, seek, look, attempt } from './store.js';
+import { startTheme } from './theme.js';
 import { startPictures } from './pictures.js';
 import { startTimeline, forget } from './timeline.js';
 import { startPlayer, stop } from './player.js';
@@ -44,6 +45,7 @@ const loadSource = attempt(async () => {
 });
 
 const start = attempt(async () => {
+  startTheme();
   store.run = await ask('run');
   introduce();
   for (const begin of [startPictures, startTimeline, startPlayer, startStates, startPlayground, startForecast]) begin();

@@ -12,7 +12,7 @@ function note(text) {
 }
 
 function invitation() {
-  if (!store.run.temporal) return `The model (${store.run.model}) knows no time: it cannot say how a recording goes on.`;
+  if (!store.run.temporal) return `The model (${store.run.model}) has no dynamics in time, so it cannot forecast.`;
   if (store.source?.why) return 'A forecast needs the recording, which is not there.';
   return 'Press “Forecast from here” to let the model go on from the cursor.';
 }
@@ -22,15 +22,16 @@ export function clear() {
   byId('future').hidden = true;
   byId('card-forecast').dataset.on = 'no';
   note(invitation());
-  byId('foretell').disabled = !store.run.temporal || Boolean(store.source?.why);
+  byId('predict').disabled = !store.run.temporal || Boolean(store.source?.why);
   emit('forecast');
 }
 
-const foretell = attempt(async () => {
-  const frame = frameNow(), recording = store.recording, button = byId('foretell');
+const predict = attempt(async () => {
+  const frame = frameNow(), recording = store.recording, button = byId('predict');
   stop();
   button.disabled = true;
   document.body.dataset.busy = 'yes';
+  note('Computing the forecast …');
   try {
     const found = await askArrays('forecast', { recording, frame });
     if (recording !== store.recording) return;
@@ -45,12 +46,13 @@ const foretell = attempt(async () => {
     document.body.dataset.forecast = found.first;
     play(end);
   } finally {
+    if (!store.forecast) note(invitation());
     button.disabled = false;
     document.body.dataset.busy = 'no';
   }
 });
 
 export function startForecast() {
-  byId('foretell').addEventListener('click', foretell);
+  byId('predict').addEventListener('click', predict);
   on('recording source', clear);
 }

@@ -1,8 +1,7 @@
 // A forecast on the tracks.
 
 import { store, colourOf, rootOf } from './store.js';
-
-const FUTURE = '#c2500a';
+import { colour } from './theme.js';
 
 // The forecast: shaded, its mean and interval on the latents, its commonest state under the ethogram
 export function future(c, places, x) {
@@ -10,14 +9,14 @@ export function future(c, places, x) {
   if (!f) return;
   const a = x(f.first), b = x(f.first + f.horizon), bottom = places.at(-1).top + places.at(-1).height;
   c.fillStyle = 'rgba(226, 128, 54, .10)'; c.fillRect(a, 22, b - a, bottom - 22);
-  c.fillStyle = FUTURE; c.fillRect(a - 0.75, 22, 1.5, bottom - 22);
+  c.fillStyle = colour.future; c.fillRect(a - 0.75, 22, 1.5, bottom - 22);
   for (const { name, top, height } of places) {
-    if (name === 'latents') foretoldLatents(c, f, top, height, x);
-    if (name === 'ethogram') foretoldStates(c, f, top + height + 1, x);
+    if (name === 'latents') predictedLatents(c, f, top, height, x);
+    if (name === 'ethogram') predictedStates(c, f, top + height + 1, x);
   }
 }
 
-function foretoldStates(c, f, top, x) {
+function predictedStates(c, f, top, x) {
   const { data, shape: [H, K] } = f.arrays.states;
   for (let h = 0; h < H; h++) {
     const shares = {};
@@ -30,7 +29,7 @@ function foretoldStates(c, f, top, x) {
   c.globalAlpha = 1;
 }
 
-function foretoldLatents(c, f, top, height, x) {
+function predictedLatents(c, f, top, height, x) {
   const { mean, low, high } = f.arrays, [H, L] = mean.shape, lane = height / L;
   for (let l = 0; l < L; l++) {
     const range = store.about.high[l] - store.about.low[l];
@@ -43,7 +42,7 @@ function foretoldLatents(c, f, top, height, x) {
     c.fillStyle = 'rgba(226, 128, 54, .26)'; c.fill();
     c.beginPath();
     for (let h = 0; h < H; h++) c.lineTo(at(h), y(mean.data[h * L + l]));
-    c.strokeStyle = FUTURE; c.lineWidth = 1.5; c.stroke();
+    c.strokeStyle = colour.future; c.lineWidth = 1.5; c.stroke();
     c.restore();
   }
 }

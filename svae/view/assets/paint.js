@@ -1,7 +1,11 @@
 // A frame on a canvas: as an image, as the points of a body, or as traces around the moment.
 
+import { colour } from './theme.js';
+
 const MAGMA = '#000004 #180f3d #440f76 #721f81 #9e2f7f #cd4071 #f1605d #fd9668 #feca8d #fcfdbf'.split(' ');
 const tables = { gray: ramp(['#000000', '#ffffff']), magma: ramp(MAGMA) };
+const places = new WeakMap(); // canvas -> where the points of a body are on it
+const NEAR = 13; // pixels
 const scratch = document.createElement('canvas');
 
 function ramp(stops) {
@@ -26,11 +30,12 @@ export function fresh(canvas) {
   return { c, width, height };
 }
 
-export function paint(canvas, look, frame, colour = '#1f65ab') {
+export function paint(canvas, look, frame, ink = colour.model) {
   const on = fresh(canvas);
   if (!on || !frame) return;
+  places.delete(canvas);
   if (look.kind === 'image') image(on, look, frame);
-  else points(on, look, frame, colour);
+  else places.set(canvas, points(on, look, frame, ink));
 }
 
 function image({ c, width, height }, look, { shape: [h, w, channels], data }) {
@@ -51,15 +56,29 @@ function image({ c, width, height }, look, { shape: [h, w, channels], data }) {
   c.restore();
 }
 
-function points({ c, width, height }, look, { shape: [P], data }, colour) {
+export function nameAt(canvas, x, y) {
+  const found = (places.get(canvas) || []).map((p) => [Math.hypot(p.x - x, p.y - y), p.name]).filter(([d]) => d < NEAR);
+  return found.length ? found.reduce((a, b) => (a[0] <= b[0] ? a : b))[1] : '';
+}
+
+// The ink lighter for what is left, darker for what is right; a ring is the nose
+function shade(ink, side) {
+  if (!side) return ink;
+  const rgb = [1, 3, 5].map((i) => parseInt(ink.slice(i, i + 2), 16));
+  const to = (v) => Math.round(side === 'left' ? v + (255 - v) * 0.55 : v * 0.58);
+  return `rgb(${rgb.map(to).join(',')})`;
+}
+
+function points({ c, width, height }, look, { shape: [P], data }, ink) {
   const [lx, ly] = look.low, [hx, hy] = look.high, scale = Math.min(width / (hx - lx), height / (hy - ly));
   const left = (width - scale * (hx - lx)) / 2, top = (height - scale * (hy - ly)) / 2;
   const x = (p) => left + scale * (data[2 * p] - lx);
   const y = (p) => top + scale * (look.upwards ? hy - data[2 * p + 1] : data[2 * p + 1] - ly);
   const seen = (p) => Number.isFinite(data[2 * p]) && Number.isFinite(data[2 * p + 1]);
+  const drawn = [];
   c.lineCap = 'round';
   c.lineWidth = Math.max(1.5, Math.min(2.5, height / 110));
-  c.strokeStyle = '#7d8793';
+  c.strokeStyle = colour.bone;
   for (const [p, q] of look.edges) {
     if (!seen(p) || !seen(q)) continue;
     c.beginPath(); c.moveTo(x(p), y(p)); c.lineTo(x(q), y(q)); c.stroke();
@@ -67,10 +86,13 @@ function points({ c, width, height }, look, { shape: [P], data }, colour) {
   const r = Math.max(2.6, Math.min(5, Math.min(height, width) / 58));
   for (let p = 0; p < P; p++) {
     if (!seen(p)) continue;
-    c.beginPath(); c.arc(x(p), y(p), r, 0, 7);
-    c.fillStyle = colour; c.fill();
-    c.lineWidth = 1.2; c.strokeStyle = '#fff'; c.stroke();
+    const nose = p === look.nose, tint = shade(ink, look.sides[p]);
+    c.beginPath(); c.arc(x(p), y(p), nose ? 1.5 * r : r, 0, 7);
+    c.fillStyle = nose ? colour.ring : tint; c.fill();
+    c.lineWidth = nose ? 0.7 * r : 1.2; c.strokeStyle = nose ? tint : colour.ring; c.stroke();
+    if (look.names[p]) drawn.push({ x: x(p), y: y(p), name: look.names[p] });
   }
+  return drawn;
 }
 
 // Columns through time, the moment in the middle, as lines: {at(t, row) -> value or null, colour, width, and perhaps
@@ -81,11 +103,11 @@ export function paintTraces(canvas, look, moment, around, lines) {
   const { c, width, height } = on, rows = look.columns.length, lane = height / rows;
   const x = (t) => ((t - moment) / around + 1) * width / 2;
   const y = (v, row) => (row + 0.94 - 0.88 * (v - look.low[row]) / (look.high[row] - look.low[row])) * lane;
-  c.strokeStyle = '#d5dae0'; c.lineWidth = 1;
+  c.strokeStyle = colour.middle; c.lineWidth = 1;
   c.beginPath(); c.moveTo(width / 2, 0); c.lineTo(width / 2, height); c.stroke();
   const from = Math.floor(moment - around), to = Math.ceil(moment + around);
   for (let row = 0; row < rows; row++) {
-    c.fillStyle = '#98a1ac'; c.font = '11px system-ui, sans-serif';
+    c.fillStyle = colour.faint; c.font = '11px system-ui, sans-serif';
     c.fillText(`${look.columns[row]}`, 5, row * lane + 12);
     for (const line of lines) traced(c, line, row, from, to, x, y);
   }
@@ -98,7 +120,7 @@ function traced(c, line, row, from, to, x, y) {
     c.beginPath();
     seen.forEach(([t, , high], i) => (i ? c.lineTo(x(t), y(high, row)) : c.moveTo(x(t), y(high, row))));
     seen.reverse().forEach(([t, low]) => c.lineTo(x(t), y(low, row)));
-    c.fillStyle = `${line.colour}2e`; c.fill();
+    c.globalAlpha = 0.18; c.fillStyle = line.colour; c.fill(); c.globalAlpha = 1;
   }
   c.beginPath();
   let pen = false;

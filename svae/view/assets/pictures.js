@@ -2,9 +2,9 @@
 
 import { store, on, byId, frameNow } from './store.js';
 import { frameOf, prefetch, slice } from './frames.js';
-import { paint, paintTraces, fresh } from './paint.js';
+import { paint, paintTraces, fresh, nameAt } from './paint.js';
+import { colour } from './theme.js';
 
-const REAL = '#2b3138', MODEL = '#1f65ab', FUTURE = '#c2500a';
 
 function note(canvas, text) {
   const box = canvas.parentElement.querySelector('.note');
@@ -36,14 +36,14 @@ const futureBand = (t, row) => {
 export const around = () => Math.max(8, Math.round(1.5 * (store.run.fps || 20)));
 
 function drawTraces(look) {
-  const t = store.cursor, real = { at: valueOf('frames'), colour: REAL, width: 1.4 };
+  const t = store.cursor, real = { at: valueOf('frames'), colour: colour.real, width: 1.4 };
   const shown = store.source.why ? [] : [real];
   paintTraces(byId('real'), look, t, around(), shown);
-  const faint = shown.map((line) => ({ ...line, colour: '#b4bcc6' }));
-  paintTraces(byId('decoded'), look, t, around(), [...faint, { at: valueOf('decoded'), colour: MODEL, width: 1.5 }]);
-  if (!store.forecast) { fresh(byId('foretold')); return; }
-  const future = { at: futureValue(store.future || 'frames'), band: futureBand, colour: FUTURE, width: 1.5 };
-  paintTraces(byId('foretold'), look, t, around(), [...faint, future]);
+  const faint = shown.map((line) => ({ ...line, colour: colour.before }));
+  paintTraces(byId('decoded'), look, t, around(), [...faint, { at: valueOf('decoded'), colour: colour.model, width: 1.5 }]);
+  if (!store.forecast) { fresh(byId('predicted')); return; }
+  const future = { at: futureValue(store.future || 'frames'), band: futureBand, colour: colour.future, width: 1.5 };
+  paintTraces(byId('predicted'), look, t, around(), [...faint, future]);
 }
 
 function drawForecast(look) {
@@ -51,10 +51,10 @@ function drawForecast(look) {
   if (!f) return;
   const inside = i >= 0 && i < f.horizon;
   const seen = inside || look.kind === 'traces';
-  note(byId('foretold'), seen ? '' : 'The cursor is outside the forecast, which is shaded below.');
+  note(byId('predicted'), seen ? '' : 'The cursor is outside the forecast, which is shaded below.');
   if (look.kind === 'traces') return;
-  if (inside) paint(byId('foretold'), look, slice(f.arrays[store.future || 'frames'], i), FUTURE);
-  else fresh(byId('foretold'));
+  if (inside) paint(byId('predicted'), look, slice(f.arrays[store.future || 'frames'], i), colour.future);
+  else fresh(byId('predicted'));
 }
 
 export function drawPictures() {
@@ -64,8 +64,8 @@ export function drawPictures() {
   if (look.kind === 'traces') drawTraces(look);
   else {
     const real = store.space === 'arena' && arena ? arena : look;
-    if (!why) paintIfThere('real', real, frameOf('frames', t), REAL);
-    paintIfThere('decoded', look, frameOf('decoded', t), MODEL);
+    if (!why) paintIfThere('real', real, frameOf('frames', t), colour.real);
+    paintIfThere('decoded', look, frameOf('decoded', t), colour.model);
   }
   drawForecast(look);
   if (!why) prefetch('frames', t);
@@ -73,9 +73,19 @@ export function drawPictures() {
 }
 
 // While a frame is on its way the one before it stays.
-function paintIfThere(id, look, frame, colour) {
+function paintIfThere(id, look, frame, ink) {
   byId(id).parentElement.dataset.waiting = frame ? 'no' : 'yes';
-  if (frame) { paint(byId(id), look, frame, colour); byId(id).dataset.frame = frameNow(); }
+  if (frame) { paint(byId(id), look, frame, ink); byId(id).dataset.frame = frameNow(); }
+}
+
+// The name of the point under the pointer
+function hovered({ target, offsetX, offsetY, clientX, clientY }) {
+  const box = byId('point'), name = nameAt(target, offsetX, offsetY);
+  box.hidden = !name;
+  if (!name) return;
+  box.textContent = name;
+  box.style.left = `${clientX}px`;
+  box.style.top = `${clientY - 14}px`;
 }
 
 function switching(id, choose) {
@@ -88,6 +98,10 @@ function switching(id, choose) {
 }
 
 export function startPictures() {
+  for (const id of ['real', 'decoded', 'predicted', 'imagined']) {
+    byId(id).addEventListener('pointermove', hovered);
+    byId(id).addEventListener('pointerleave', () => { byId('point').hidden = true; });
+  }
   switching('space', (value) => { store.space = value; });
   switching('future', (value) => { store.future = value; });
   on('cursor loaded source forecast recording', drawPictures);

@@ -80,7 +80,7 @@ const KEYS = {
   n: async () => jump('next', await hereState()),
   p: async () => jump('previous', await hereState()),
   v: () => enlarge(),
-  f: () => byId('foretell').click(),
+  f: () => byId('predict').click(),
   '?': () => byId('help').showModal(),
 };
 

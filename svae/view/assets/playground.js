@@ -4,6 +4,7 @@ import { askArrays, latest } from './wire.js';
 import { store, on, byId, attempt, colourOf, frameNow, clamp } from './store.js';
 import { fresh, paint, paintTraces } from './paint.js';
 import { frameOf, slice } from './frames.js';
+import { colour } from './theme.js';
 
 let cloud = null, point = null, held = false, range = null;
 const axis = (id) => Number(byId(id).value);
@@ -37,16 +38,16 @@ function drawPlane() {
   const x = (v) => (v - lx) / (hx - lx) * width, y = (v) => height - (v - ly) / (hy - ly) * height;
   c.globalAlpha = 0.42;
   for (let k = 0; k < n; k++) {
-    c.fillStyle = store.run.discrete ? colourOf(cloud.state.data[k]) : '#6f86a1';
+    c.fillStyle = store.run.discrete ? colourOf(cloud.state.data[k]) : colour.cloud;
     c.beginPath(); c.arc(x(data[k * D + i]), y(data[k * D + j]), 1.7, 0, 7); c.fill();
   }
   c.globalAlpha = 1;
   if (!point) return;
   const px = x(point[i]), py = y(point[j]);
-  c.strokeStyle = 'rgba(29, 34, 40, .28)'; c.lineWidth = 1;
+  c.strokeStyle = colour.cross; c.lineWidth = 1;
   c.beginPath(); c.moveTo(px, 0); c.lineTo(px, height); c.moveTo(0, py); c.lineTo(width, py); c.stroke();
-  c.beginPath(); c.arc(px, py, 7, 0, 7); c.fillStyle = '#1f65ab'; c.fill();
-  c.strokeStyle = '#fff'; c.lineWidth = 2.5; c.stroke();
+  c.beginPath(); c.arc(px, py, 7, 0, 7); c.fillStyle = colour.model; c.fill();
+  c.strokeStyle = colour.ring; c.lineWidth = 2.5; c.stroke();
 }
 
 const imagine = latest(attempt(async () => {
@@ -56,9 +57,9 @@ const imagine = latest(attempt(async () => {
 
 function show(frame) {
   const { look } = store.source, canvas = byId('imagined');
-  const line = { at: (t, row) => frame.data[row], colour: '#1f65ab', width: 2 };
+  const line = { at: (t, row) => frame.data[row], colour: colour.model, width: 2 };
   if (look.kind === 'traces') paintTraces(canvas, look, 0, 1, [line]);
-  else paint(canvas, look, frame, '#1f65ab');
+  else paint(canvas, look, frame);
   canvas.dataset.drawn = Number(canvas.dataset.drawn || 0) + 1;
 }
 

@@ -1,6 +1,7 @@
 // Time over the frames: an uneven clock comes with the bins and is read between them.
 
 import { store, clock } from './store.js';
+import { colour } from './theme.js';
 
 const SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30];
 const STEPS = [...SECONDS, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400]; // between two labels
@@ -10,7 +11,7 @@ export function ruler(c, { top, height }, got, x, room) {
   const span = timeAt(got, store.last) - timeAt(got, store.first), ticks = Math.max(2, Math.floor(room / 110));
   if (!(span > 0)) return;
   const even = store.run.fps ? STEPS.find((s) => s >= span / ticks) || 86400 : tens(span / ticks);
-  c.fillStyle = '#5f6873'; c.strokeStyle = '#cfd5dc'; c.lineWidth = 1; c.textAlign = 'left'; c.textBaseline = 'middle';
+  c.fillStyle = colour.soft; c.strokeStyle = colour.tick; c.lineWidth = 1; c.textAlign = 'left'; c.textBaseline = 'middle';
   for (let s = Math.ceil(timeAt(got, store.first) / even) * even; s <= timeAt(got, store.last); s += even) {
     const place = Math.round(x(frameAt(got, s))) + 0.5;
     c.beginPath(); c.moveTo(place, top + 5); c.lineTo(place, top + height); c.stroke();

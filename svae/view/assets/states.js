@@ -52,15 +52,32 @@ function row(state) {
   bar.append(part);
   const more = make('span', 'more', `${state.bouts} × ${long(state.median)}`);
   more.title = `${state.bouts} bouts, median ${long(state.median)}`;
+  const seen = observed(state);
   more.prepend(bar);
   const share = make('span', 'share', `${(100 * state.usage).toFixed(1)} %`);
   item.append(chip(state.colour), name, share, tools(item, name, state), more);
+  if (seen) item.append(make('span', 'seen', seen));
+  if (state.warning) {
+    const alert = make('details', 'alert'), head = make('summary', '', 'May be a fault of the tracker');
+    alert.append(head, make('p', '', state.warning));
+    item.append(alert);
+  }
   if (state.members.length) item.append(members(state));
-  item.addEventListener('click', ({ target }) => { if (!target.closest('input, .tools, .member')) focus(state.state); });
+  item.addEventListener('click', ({ target }) => { if (!target.closest('input, .tools, .member, .alert')) focus(state.state); });
   return item;
 }
 
 const most = () => Math.max(1e-9, ...store.run.states.map((s) => s.usage));
+
+// What was missing of its frames, and how sure the tracker was
+function observed(state) {
+  const parts = [];
+  if (state.missing !== null && (state.missing >= 0.005 || state.confidence !== null)) {
+    parts.push(`${(100 * state.missing).toFixed(0)} % incomplete`);
+  }
+  if (state.confidence !== null) parts.push(`confidence ${state.confidence.toFixed(2)}`);
+  return parts.join(' · ');
+}
 
 function tools(item, name, state) {
   const box = make('span', 'tools'), pick = make('input'), next = icon('next', TRIANGLE), pencil = icon('rename', PENCIL);

@@ -6,6 +6,7 @@ import { draw, layout, strip, GUTTER, RIGHT } from './tracks.js';
 import { timeAt } from './ruler.js';
 import { fresh } from './paint.js';
 import { playBout } from './player.js';
+import { colour } from './theme.js';
 
 let got = null, whole = null, places = [], pending = false;
 
@@ -60,15 +61,15 @@ function drawOverview() {
   const paper = fresh(byId('overview'));
   if (!paper || !whole) return;
   const { c, height } = paper;
-  c.font = '12px system-ui, sans-serif'; c.fillStyle = '#5f6873'; c.textBaseline = 'middle';
+  c.font = '12px system-ui, sans-serif'; c.fillStyle = colour.soft; c.textBaseline = 'middle';
   c.fillText('recording', 14, height / 2);
-  c.fillStyle = '#eef1f4'; c.fillRect(GUTTER, 6, room(), height - 12);
+  c.fillStyle = colour.empty; c.fillRect(GUTTER, 6, room(), height - 12);
   if (store.run.discrete) strip(c, 6, height - 12, whole, overviewX);
   const a = overviewX(store.first), b = Math.max(a + 4, overviewX(store.last));
-  c.fillStyle = 'rgba(255, 255, 255, .62)';
+  c.fillStyle = colour.veil;
   c.fillRect(GUTTER, 5, a - GUTTER, height - 10); c.fillRect(b, 5, GUTTER + room() - b, height - 10);
-  c.strokeStyle = '#2c3f55'; c.lineWidth = 1.5; c.beginPath(); c.roundRect(a, 2, b - a, height - 4, 4); c.stroke();
-  c.fillStyle = '#d1242f'; c.fillRect(overviewX(store.cursor) - 0.75, 3, 1.5, height - 6);
+  c.strokeStyle = colour.frame; c.lineWidth = 1.5; c.beginPath(); c.roundRect(a, 2, b - a, height - 4, 4); c.stroke();
+  c.fillStyle = colour.now; c.fillRect(overviewX(store.cursor) - 0.75, 3, 1.5, height - 6);
 }
 
 // --- mouse ---------------------------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 import { store, colourOf, shortOf, rootOf } from './store.js';
 import { ruler } from './ruler.js';
 import { future } from './future.js';
+import { colour } from './theme.js';
 
 export const GUTTER = 96, RIGHT = 12;
-const INK = '#2c3f55', SOFT = '#5f6873', FAINT = '#98a1ac', LINE = '#e8ebef', GAP = 9;
+const GAP = 9;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 
 // [{name, title, top, height}] from top to bottom; latents take the room that is left
@@ -39,18 +40,18 @@ export function draw(on, places, got) {
 }
 
 function label(c, { name, title, top, height }) {
-  c.fillStyle = SOFT; c.textAlign = 'left'; c.textBaseline = 'middle';
+  c.fillStyle = colour.soft; c.textAlign = 'left'; c.textBaseline = 'middle';
   if (name !== 'latents') c.fillText(title, 14, top + height / 2);
   if (name === 'error') bounds(c, top, height);
   if (name !== 'latents') return;
   c.fillText(title, 14, top + 8);
   const lanes = store.about.lanes, lane = height / lanes.length;
-  c.fillStyle = FAINT; c.textAlign = 'right';
+  c.fillStyle = colour.faint; c.textAlign = 'right';
   if (lane >= 11) lanes.forEach((d, i) => c.fillText(`${d + 1}`, GUTTER - 8, top + (i + 0.5) * lane));
 }
 
 function bounds(c, top, height) {
-  c.fillStyle = FAINT; c.textAlign = 'right';
+  c.fillStyle = colour.faint; c.textAlign = 'right';
   c.font = FONT.replace('12px', '10px');
   c.fillText(store.about.error[1].toPrecision(2), GUTTER - 6, top + 5);
   c.fillText(store.about.error[0].toPrecision(2), GUTTER - 6, top + height - 4);
@@ -124,21 +125,21 @@ function latents(c, { top, height }, got, x) {
   for (let l = 0; l < L; l++) {
     const range = store.about.high[l] - store.about.low[l];
     const y = (v) => top + (l + 0.92 - 0.84 * (v - store.about.low[l]) / range) * lane;
-    c.strokeStyle = LINE; c.lineWidth = 1;
+    c.strokeStyle = colour.line; c.lineWidth = 1;
     if (l) { c.beginPath(); c.moveTo(GUTTER, top + l * lane); c.lineTo(1e5, top + l * lane); c.stroke(); }
     c.save(); c.beginPath(); c.rect(GUTTER, top + l * lane, 1e5, lane); c.clip();
     const middle = (i) => x((edges.data[i] + edges.data[i + 1] - 1) / 2 + 0.5);
     c.beginPath();
     for (let i = 0; i < n; i++) c.lineTo(middle(i), y(high.data[i * L + l] + 2 * sd.data[i * L + l]));
     for (let i = n - 1; i >= 0; i--) c.lineTo(middle(i), y(low.data[i * L + l] - 2 * sd.data[i * L + l]));
-    c.fillStyle = '#dce4ee'; c.fill();
+    c.fillStyle = colour.spread; c.fill();
     c.beginPath();
     for (let i = 0; i < n; i++) {
       const a = high.data[i * L + l], b = low.data[i * L + l];
       c.lineTo(middle(i), y(a));
       if (a !== b) c.lineTo(middle(i), y(b));
     }
-    c.strokeStyle = INK; c.lineWidth = 1.15; c.lineJoin = 'round'; c.stroke();
+    c.strokeStyle = colour.ink; c.lineWidth = 1.15; c.lineJoin = 'round'; c.stroke();
     c.restore();
   }
 }
@@ -152,12 +153,12 @@ function error(c, { top, height }, got, x) {
     c.lineTo(x(edges.data[i]), y(v)); c.lineTo(x(edges.data[i + 1]), y(v));
   }
   c.lineTo(x(got.last), top + height); c.closePath();
-  c.fillStyle = '#cfc7d8'; c.fill();
+  c.fillStyle = colour.error; c.fill();
 }
 
 function cursor(c, x, height) {
   if (x < GUTTER - 1 || x > c.canvas.width) return;
-  c.fillStyle = '#d1242f';
+  c.fillStyle = colour.now;
   c.fillRect(x - 0.75, 8, 1.5, height);
   c.beginPath(); c.moveTo(x - 5, 2); c.lineTo(x + 5, 2); c.lineTo(x, 10); c.fill();
 }

@@ -14,24 +14,48 @@ async function checked(response) {
   throw new Error(told);
 }
 
-async function reached(promise) {
+// What the page waits for, in words
+const WORDS = {
+  run: 'Reading the run', recording: 'Reading the answers', window: 'Reading the answers', plane: 'Reading the answers',
+  source: 'Finding the recording', frames: 'Reading the recording', decoded: 'Decoding frames', decode: 'Decoding',
+  forecast: 'Computing the forecast: the first one has to be compiled', bout: 'Reading the answers',
+};
+const PATIENCE = 300; // ms before the page says that it waits
+const asked = new Map(); // of what is under way: a number -> its words
+let number = 0;
+
+function say() {
+  const box = document.getElementById('busy'), words = [...asked.values()].at(-1);
+  document.body.dataset.asking = words ? 'yes' : 'no';
+  box.textContent = words ? `${words} …` : '';
+}
+
+async function reached(name, promise) {
+  const mine = number++, late = setTimeout(() => { asked.set(mine, WORDS[name] || 'Saving'); say(); }, PATIENCE);
+  try { return await answered(promise); } finally {
+    clearTimeout(late);
+    if (asked.delete(mine)) say();
+  }
+}
+
+async function answered(promise) {
   let response;
-  try { response = await promise; } catch { throw new Error('the server has gone; start svae view again'); }
+  try { response = await promise; } catch { throw new Error('the server does not answer; start svae view again'); }
   return checked(response);
 }
 
 export async function ask(name, asked = {}) {
-  return (await reached(fetch(address(name, asked)))).json();
+  return (await reached(name, fetch(address(name, asked)))).json();
 }
 
 export async function tell(name, told) {
   const headers = { 'content-type': 'application/json' };
-  return (await reached(fetch(address(name), { method: 'POST', headers, body: JSON.stringify(told) }))).json();
+  return (await reached(name, fetch(address(name), { method: 'POST', headers, body: JSON.stringify(told) }))).json();
 }
 
 // {first, last, ..., arrays: {name: {shape, data}}}
 export async function askArrays(name, asked) {
-  const buffer = await (await reached(fetch(address(name, asked)))).arrayBuffer();
+  const buffer = await (await reached(name, fetch(address(name, asked)))).arrayBuffer();
   const size = new DataView(buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
   for (const [key, { kind, shape, at }] of Object.entries(head.arrays)) {
