@@ -88,7 +88,7 @@ def forge_manifest(folder: Path, rng) -> str:
     a, b = rng.sample(names, 2)
     while body["arrays"][a] == body["arrays"][b]:
         a, b = rng.sample(names, 2)
-    top = rng.choice(["format", "file", "config", "shape", "preprocess", "arrays", "extra"])
+    top = rng.choice(["format", "file", "config", "shape", "preprocess", "layout", "arrays", "extra"])
     changes = {
         "swapped": lambda body: body["arrays"].update({a: body["arrays"][b], b: body["arrays"][a]}),
         "dropped": lambda body: body["arrays"].pop(a),

@@ -25,10 +25,9 @@ from throughput_problem import problem
 from svae import _optimizer, expfam, messages
 from svae._elbo import value_and_grad
 from svae._program import pick, take_all
-from svae.messages import fixed_point
-from svae.pgm import _mean_field, slds
+from svae.messages import HMMChain, fixed_point
+from svae.pgm import _mean_field
 from svae.pgm._conditional import chain, mix
-from svae.pgm._markov import state_chain
 
 
 def measure(run, rounds):
@@ -60,13 +59,14 @@ def sweeps(model, piece):
 
     @eqx.filter_jit
     def count(model, piece):
-        moments = slds.tables(expfam.moments(model.q))
+        pgm = model.pgm
+        tables = pgm.tables(expfam.moments(model.q))
         potentials = jax.vmap(model.recognize)(piece.y, piece.mask)
 
         def one(potentials, mask):
-            zero = jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+            args = tables, pgm.by_block(potentials), mask
             limits = {"tolerance": _mean_field.TOLERANCE, "max_iterations": _mean_field.MAX_ITERATIONS}
-            return fixed_point(slds._sweep, zero, (moments, potentials, mask), **limits).iterations
+            return fixed_point(pgm.sweep, pgm.no_word(args), args, **limits).iterations
 
         return jax.vmap(one)(potentials, piece.mask)
 
@@ -75,9 +75,10 @@ def sweeps(model, piece):
 
 def parts(model, piece):
     """The parts of a step, each a function without arguments."""
-    moments = slds.tables(expfam.moments(model.q))
+    tables = model.pgm.tables(expfam.moments(model.q))
+    chain_of_states, regression = tables["z"], tables["x"]
     potentials = eqx.filter_jit(lambda net, y, mask: jax.vmap(net)(y, mask))(model.recognize, piece.y, piece.mask)
-    node = jnp.zeros((*piece.mask.shape, len(moments.init.log_prob)), potentials.h.dtype)
+    node = jnp.zeros((*piece.mask.shape, len(chain_of_states.init.log_prob)), potentials.h.dtype)
     x = jax.random.normal(jax.random.key(2), potentials.h.shape)
 
     def networks(nets, y, mask, x):
@@ -87,12 +88,14 @@ def parts(model, piece):
         return jnp.sum(psi.J) + jnp.sum(psi.h) + jnp.sum(jax.vmap(gamma.log_prob)(x, y))
 
     def sweep(node):
-        return jax.vmap(lambda n, p, m: slds._sweep(n, (moments, p, m)))(node, potentials, piece.mask)
+        one = lambda n, p, m: model.pgm.sweep({"z": n}, (tables, {"x": p}, m))  # noqa: E731
+        return jax.vmap(one)(node, potentials, piece.mask)
 
     def mixtures(states):
-        return mix(moments.first, states[:1]), mix(moments.dynamics, states[1:])
+        return mix(regression.first, states[:1]), mix(regression.dynamics, states[1:])
 
-    hidden = jax.jit(jax.vmap(lambda n, m: state_chain(moments, n, m)))(node, piece.mask)
+    rows = chain_of_states.init.log_prob, chain_of_states.transitions.log_prob
+    hidden = jax.jit(jax.vmap(lambda n, m: HMMChain(*rows, n, m)))(node, piece.mask)
     mixing = jax.jit(jax.vmap(mixtures))
     states = jax.jit(jax.vmap(messages.hmm.smooth))(hidden).states
     chains = jax.jit(jax.vmap(chain))(*mixing(states), potentials, piece.mask)

@@ -1,19 +1,108 @@
-"""Structured variational autoencoders: latent graphical models with neural observations."""
+"""Structured variational autoencoders: latent graphical models with neural observations.
+
+`make` a model, `fit` it to recordings, and ask it: `infer`, `segment`, `reconstruct`, `impute`, `forecast`, `generate`,
+`score`. `save` and `load_model` keep it. `help(svae.fit)` and its like have the arguments, the result and an example.
+"""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-_ROOMS = ("data", "expfam", "messages", "nets", "pgm", "runs")
+if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` says the same, and a test compares the two
+    from svae import data, expfam, messages, nets, pgm, runs, testing
+    from svae._defaults import model_for
+    from svae._elbo import (
+        elbo,
+        value_and_grad,
+        value_and_grad_2016,
+        value_and_grad_flat,
+        value_and_grad_printed,
+    )
+    from svae._fit import FitError, FitState, Step, fit
+    from svae._model import SVAE, make
+    from svae._queries import (
+        Forecast,
+        Generated,
+        Imputation,
+        Inference,
+        Reconstruction,
+        Score,
+        Segmentation,
+        forecast,
+        generate,
+        impute,
+        infer,
+        reconstruct,
+        score,
+        segment,
+    )
+    from svae._steps import Parts
+    from svae.config import Config, ConfigError
+    from svae.data import DataError, Recordings, load
+    from svae.store import StoreError, load_extra, load_model, save
+
+__version__: str  # read from the installed package on first use
+
+__all__ = [
+    "SVAE",
+    "Config",
+    "ConfigError",
+    "DataError",
+    "FitError",
+    "FitState",
+    "Forecast",
+    "Generated",
+    "Imputation",
+    "Inference",
+    "Parts",
+    "Reconstruction",
+    "Recordings",
+    "Score",
+    "Segmentation",
+    "Step",
+    "StoreError",
+    "data",
+    "elbo",
+    "expfam",
+    "fit",
+    "forecast",
+    "generate",
+    "impute",
+    "infer",
+    "load",
+    "load_extra",
+    "load_model",
+    "make",
+    "messages",
+    "model_for",
+    "nets",
+    "pgm",
+    "reconstruct",
+    "runs",
+    "save",
+    "score",
+    "segment",
+    "testing",
+    "value_and_grad",
+    "value_and_grad_2016",
+    "value_and_grad_flat",
+    "value_and_grad_printed",
+]
+
+_ROOMS = ("data", "expfam", "messages", "nets", "pgm", "runs", "testing")
+_ANSWERS = ("Forecast", "Generated", "Imputation", "Inference", "Reconstruction", "Score", "Segmentation")
 _HOMES = {  # name -> the module that defines it; imported on first use, so that `svae --help` needs no jax
     **dict.fromkeys(("elbo", "value_and_grad", "value_and_grad_2016"), "_elbo"),
     **dict.fromkeys(("value_and_grad_flat", "value_and_grad_printed"), "_elbo"),
     **dict.fromkeys(("FitError", "FitState", "Step", "fit"), "_fit"),
     **dict.fromkeys(("SVAE", "make"), "_model"),
+    "model_for": "_defaults",
     **dict.fromkeys(("Config", "ConfigError"), "config"),
     **dict.fromkeys(("forecast", "generate", "impute", "infer", "reconstruct", "score", "segment"), "_queries"),
-    **dict.fromkeys(("DataError", "load"), "data"),
-    **dict.fromkeys(("load_extra", "load_model", "save"), "store"),
+    **dict.fromkeys(_ANSWERS, "_queries"),
+    "Parts": "_steps",
+    **dict.fromkeys(("DataError", "Recordings", "load"), "data"),
+    **dict.fromkeys(("StoreError", "load_extra", "load_model", "save"), "store"),
 }
-__all__ = sorted((*_ROOMS, *_HOMES))
 
 
 def __getattr__(name):
@@ -21,4 +110,19 @@ def __getattr__(name):
         return import_module(f"svae.{name}")
     if name in _HOMES:
         return getattr(import_module(f"svae.{_HOMES[name]}"), name)
+    if name == "__version__":
+        return _version()
     raise AttributeError(f"module 'svae' has no attribute {name!r}")
+
+
+def __dir__():
+    return [*__all__, "__version__"]
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("svae")
+    except PackageNotFoundError:
+        return "a source tree that is not installed"

@@ -1,10 +1,15 @@
-"""The stickiness of a chain of states follows the target duration while the model is fitted.
+"""The cost of a switch before the first step: bouts near the target duration, and no state lost to it.
 
-The warm start solves for it on warm latents. The model is less sure of x than that, so before the first step its own
-bouts are brought near the target: too few switches, and states die at once. Then the networks move, and with them how
-long bouts last. So every few steps the cost of a switch moves towards the target by a bounded number of nats: a
-factor on the sticky counts of the transition prior. They are arrays of the model, so they are part of a fit's state.
+The search for states solves for the cost on latents that are known. The model is less sure of x than that, switches
+less, and states without frames die at once. So the cost moves, by a factor on the sticky counts of the transition
+prior, until bouts of the most probable paths last about as long as they should. It is a preference: a move after which
+fewer states share the frames is taken back, because a longer mean bout is easily had by one state that takes all.
+
+While the model is fitted the counts stay. Following the target then, step by step, overshoots: networks and states
+answer late, and what a state has lost does not come back.
 """
+
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from svae import expfam
-from svae._model import SVAE
+from svae._model import DEFAULT_STATES, SVAE
 from svae._prepare import Prepared
 from svae._sharding import agreed
 from svae.data import batch
@@ -21,73 +26,85 @@ from svae.data import batch
 GAIN = 10.0  # nats of switch cost for an e-fold of duration
 MOST = 3.0  # nats at once
 FRAMES = 1500  # that are looked at
-CLOSE = 0.15  # log(target / lasted) at which a warm start has settled
-ROUNDS = 12  # of which at most, before the first step
-EVERY = 5  # steps: within twenty, states can die or part by phase
+CLOSE = 0.15  # log(target / lasted) at which a model has settled
+ROUNDS = 12
+KEPT = 0.9  # share of the states, by the exponential of their entropy, that a move must leave
 LEAST, LARGEST = 1e-3, 1e25  # sticky counts
 
 
-def follows(config) -> bool:
-    """Whether a model has a duration to follow."""
-    return config.target_duration is not None and config.model in ("hmm", "slds") and (config.states or 2) > 1
+class Paths(NamedTuple):
+    """What the most probable paths of windows of the training data show, by restart (R,)."""
+
+    bout_frames: np.ndarray
+    shared: np.ndarray  # states that share the frames: the exponential of the entropy of their shares
+
+
+def follows(models: SVAE) -> bool:
+    """Whether a model has a duration to settle at."""
+    return models.config.target_duration is not None and models.pgm.sticky is not None and models.pgm.states > 1
 
 
 def settled(models: SVAE, data: Prepared) -> SVAE:
-    """Warm models whose bouts last about as long as the target, before the first step."""
-    for _ in range(ROUNDS if follows(models.config) else 0):
-        away = _log_ratio(models, data)
-        if np.all(np.abs(away) < CLOSE):
+    """Warm models (a leading axis for restarts) whose bouts last about as long as the target, where states allow it."""
+    if not follows(models):
+        return models
+    now = paths(models, data)
+    least = KEPT * now.shared
+    for _ in range(ROUNDS):
+        away = agreed(np.log(models.config.target_duration / now.bout_frames))
+        moves = np.where(np.abs(away) < CLOSE, 0.0, np.clip(GAIN * away, -MOST, MOST))
+        if not moves.any():
             break
-        models = _moved(models, away)
+        moved = with_factor(models, jnp.asarray(np.exp(moves), jnp.result_type(float)))
+        then = paths(moved, data)
+        taken = agreed((moves != 0) & (then.shared >= least))
+        if not taken.any():
+            break
+        models = _chosen(taken, moved, models)
+        now = Paths(*(np.where(taken, a, b) for a, b in zip(then, now, strict=True)))
     return models
 
 
-def due(config, done: int) -> bool:
-    """Whether the stickiness moves after so many steps, of which more follow."""
-    return follows(config) and done % EVERY == 0 and done < config.steps
+def _chosen(taken: np.ndarray, new: SVAE, old: SVAE) -> SVAE:
+    """The new model of the restarts that are taken, else the old one."""
+    arrays, static = eqx.partition(new, eqx.is_array)
+    before = eqx.filter(old, eqx.is_array)
+    pick = lambda a, b: jnp.where(taken.reshape(-1, *(1,) * (a.ndim - 1)), a, b)  # noqa: E731
+    return eqx.combine(jax.tree.map(pick, arrays, before), static)
 
 
-def adapted(models: SVAE, data: Prepared) -> SVAE:
-    """All restarts (a leading axis), each with the stickiness that brings its bouts nearer to the target."""
-    return _moved(models, _log_ratio(models, data))
-
-
-def _log_ratio(models, data):
-    """log(target / lasted) by restart, the first process's word."""
-    return agreed(np.log(models.config.target_duration / bout_frames(models, data)))
-
-
-def _moved(models, away):
-    return with_factor(models, jnp.asarray(np.exp(np.clip(GAIN * away, -MOST, MOST)), jnp.result_type(float)))
-
-
-def bout_frames(models: SVAE, data: Prepared) -> np.ndarray:
-    """Mean frames of a bout on the most probable paths of windows spread over the training data, by restart (R,)."""
+def paths(models: SVAE, data: Prepared) -> Paths:
+    """The most probable paths of windows spread over the training data."""
     table, config = data.table, models.config
     core = int(np.max(table.core_last - table.core_first))
     number = min(len(table.first), max(1, FRAMES // core))
     rows = np.unique(np.linspace(0, len(table.first) - 1, number).astype(int))
-    size, switches, pairs = min(config.batch_size, len(rows)), 0.0, 0
+    size, switches, usage, pairs = min(config.batch_size, len(rows)), 0.0, 0.0, 0
     for first in range(0, len(rows), size):
         here = rows[first : first + size]
         piece = batch(data.train, table, np.resize(here, size))  # one shape, one program
         counted = piece.counted & (np.arange(size) < len(here))[:, None]
         both = counted[:, 1:] & counted[:, :-1]
-        switches = switches + np.asarray(_switches(models, piece.y, piece.mask, both))
+        found = _counts(models, piece.y, piece.mask, counted, both)
+        switches, usage = switches + np.asarray(found[0]), usage + np.asarray(found[1])
         pairs += int(both.sum())
     ends = len(data.train.sequences) / data.train.frames  # a bout ends with its recording too
-    return 1 / (np.maximum(switches, 0.5) / max(pairs, 1) + ends)
+    share = usage / usage.sum(-1, keepdims=True)
+    entropy = -np.sum(np.where(share > 0, share * np.log(np.maximum(share, 1e-30)), 0), -1)
+    return Paths(1 / (np.maximum(switches, 0.5) / max(pairs, 1) + ends), np.exp(entropy))
 
 
 @eqx.filter_jit
-def _switches(models, y, mask, both):
+def _counts(models, y, mask, counted, both):
+    """Switches (R,) and frames of every state (R, K) on the most probable paths."""
     arrays, static = eqx.partition(models, eqx.is_array)
 
     def one(arrays):
         model = eqx.combine(arrays, static)
         moments = expfam.moments(model.q)
-        path = jax.vmap(lambda y, mask: model.pgm.infer(moments, model.recognize(y, mask), mask).viterbi())(y, mask)
-        return jnp.sum((path[:, 1:] != path[:, :-1]) & both)
+        path = jax.vmap(lambda y, mask: model.posterior(moments, y, mask).viterbi())(y, mask)
+        frames = jax.nn.one_hot(path, model.config.states or DEFAULT_STATES) * counted[..., None]
+        return jnp.sum((path[:, 1:] != path[:, :-1]) & both), jnp.sum(frames, (0, 1))
 
     return jax.vmap(one)(arrays)
 
@@ -97,11 +114,12 @@ def with_factor(models: SVAE, factor: Float[Array, " R"]) -> SVAE:
 
     Never by a difference of counts: of 1e20 float32 keeps 7 digits, and a state would be left without any.
     """
-    prior, q = models.pgm.prior.transitions.counts, models.q.transitions.counts  # (R, K, K)
+    rows_of = lambda tree: getattr(tree, models.pgm.sticky).transitions  # noqa: E731
+    prior, q = rows_of(models.pgm.prior).counts, rows_of(models.q).counts  # (R, K, K)
     other, same = prior[:, 0, -1], jnp.diagonal(prior, axis1=1, axis2=2)
     after = other + jnp.clip((prior[:, 0, 0] - other) * factor, LEAST, LARGEST)
     seen = jnp.maximum(jnp.diagonal(q, axis1=1, axis2=2) - same, 0)
-    where = lambda m: (m.pgm.prior.transitions, m.q.transitions)  # noqa: E731
+    where = lambda m: (rows_of(m.pgm.prior), rows_of(m.q))  # noqa: E731
     return eqx.tree_at(
         where,
         models,

@@ -7,6 +7,7 @@ model: with one local factor or many, and with the last term of Prop. 4.2 that A
 A variant of the estimator is another function with the same signature.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -73,8 +74,7 @@ def evidence(
 
 def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
     """Of the sequences of one device; keys (B, samples)."""
-    potentials = jax.vmap(model.recognize)(y, mask)  # psi <- r(y; phi)
-    posterior = jax.vmap(model.pgm.infer, (None, 0, 0))(moments, potentials, mask)  # q*(x)
+    posterior = jax.vmap(model.posterior, (None, 0, 0))(moments, y, mask)  # psi <- r(y; phi), and q*(x) from it
 
     def log_likelihood(keys_x, key_gamma):
         x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)
@@ -98,7 +98,7 @@ def _mean_over(function: Callable, keys: Array, keys_gamma: Array) -> Array:
 
 
 def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:
-    return SVAE(model.pgm, model.q, recognize, observe, model.scaling, model.config, model.shape, model.preprocess)
+    return dataclasses.replace(model, recognize=recognize, observe=observe)
 
 
 def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bound:
@@ -109,16 +109,56 @@ def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bou
 
 
 def elbo(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None) -> Bound:
-    """Estimate of the bound for `num_data` sequences from a batch y (B, T, ...) of them.
+    """Estimate of the bound for `num_data` sequences from a batch of them.
 
-    `counted` marks the frames whose likelihood and KL count (default: all real frames); the others serve as context.
+    Args:
+        model: A model.
+        y: A batch of sequences (B, T, *event) in the model's units.
+        mask: Which frames are real (B, T); the others are padding.
+        num_data: The number of sequences in the data set.
+        key: The random key of the draws.
+        counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+
+    Returns:
+        `Bound`: the bound and its parts, in nats for the whole data set.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import svae
+        >>> model = svae.make((2,), model="lds", latent_dim=2, hidden=())
+        >>> y, mask = jnp.zeros((3, 5, 2)), jnp.ones((3, 5), bool)
+        >>> svae.elbo(model, y, mask, num_data=3, key=jax.random.key(0)).bound.shape
+        ()
     """
     counted = mask if counted is None else counted
     return _bound(model, evidence(model, expfam.moments(model.q), y, mask, counted, key), num_data / len(y))
 
 
 def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
-    """Algorithm 1 with the unbiased natural gradient: `(Bound, Gradient)`; arguments as for `elbo`."""
+    """Algorithm 1 with the unbiased natural gradient.
+
+    Args:
+        model: A model.
+        y: A batch of sequences (B, T, *event) in the model's units.
+        mask: Which frames are real (B, T); the others are padding.
+        num_data: The number of sequences in the data set.
+        key: The random key of the draws.
+        counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+
+    Returns:
+        `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import svae
+        >>> model = svae.make((2,), model="lds", latent_dim=2, hidden=())
+        >>> y, mask = jnp.zeros((3, 5, 2)), jnp.ones((3, 5), bool)
+        >>> bound, gradient = svae.value_and_grad(model, y, mask, num_data=3, key=jax.random.key(0))
+        >>> bound.bound.shape
+        ()
+    """
     counted = mask if counted is None else counted
     scale = num_data / len(y)
 
@@ -136,7 +176,29 @@ def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data,
 
 
 def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
-    """The estimator of the code published with the paper: `prior - q + N (E t_x(x), 1)`, the last term dropped."""
+    """The estimator of the code published with the paper: `prior - q + N (E t_x(x), 1)`, the last term dropped.
+
+    Args:
+        model: A model.
+        y: A batch of sequences (B, T, *event) in the model's units.
+        mask: Which frames are real (B, T); the others are padding.
+        num_data: The number of sequences in the data set.
+        key: The random key of the draws.
+        counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+
+    Returns:
+        `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import svae
+        >>> model = svae.make((2,), model="lds", latent_dim=2, hidden=())
+        >>> y, mask = jnp.zeros((3, 5, 2)), jnp.ones((3, 5), bool)
+        >>> bound, gradient = svae.value_and_grad_2016(model, y, mask, num_data=3, key=jax.random.key(0))
+        >>> bound.bound.shape
+        ()
+    """
     surrogate = lambda found: found.log_normalizer  # noqa: E731
     return _with_natural(surrogate, model, y, mask, num_data, key, counted)
 
@@ -144,13 +206,57 @@ def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_
 def value_and_grad_printed(
     model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None
 ):
-    """Algorithm 1 as the paper prints it: the last term keeps the gradient of log p(y | x, gamma) only."""
+    """Algorithm 1 as the paper prints it: the last term keeps the gradient of log p(y | x, gamma) only.
+
+    Args:
+        model: A model.
+        y: A batch of sequences (B, T, *event) in the model's units.
+        mask: Which frames are real (B, T); the others are padding.
+        num_data: The number of sequences in the data set.
+        key: The random key of the draws.
+        counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+
+    Returns:
+        `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import svae
+        >>> model = svae.make((2,), model="lds", latent_dim=2, hidden=())
+        >>> y, mask = jnp.zeros((3, 5, 2)), jnp.ones((3, 5), bool)
+        >>> bound, gradient = svae.value_and_grad_printed(model, y, mask, num_data=3, key=jax.random.key(0))
+        >>> bound.bound.shape
+        ()
+    """
     surrogate = lambda found: found.log_normalizer + found.log_likelihood  # noqa: E731
     return _with_natural(surrogate, model, y, mask, num_data, key, counted)
 
 
 def value_and_grad_flat(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
-    """Standard gradients in plain natural parameters: the Fisher information times the natural gradient."""
+    """Standard gradients in plain natural parameters: the Fisher information times the natural gradient.
+
+    Args:
+        model: A model.
+        y: A batch of sequences (B, T, *event) in the model's units.
+        mask: Which frames are real (B, T); the others are padding.
+        num_data: The number of sequences in the data set.
+        key: The random key of the draws.
+        counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+
+    Returns:
+        `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
+
+    Examples:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import svae
+        >>> model = svae.make((2,), model="lds", latent_dim=2, hidden=())
+        >>> y, mask = jnp.zeros((3, 5, 2)), jnp.ones((3, 5), bool)
+        >>> bound, gradient = svae.value_and_grad_flat(model, y, mask, num_data=3, key=jax.random.key(0))
+        >>> bound.bound.shape
+        ()
+    """
     bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted)
     return bound, gradient._replace(q=flat_gradient(model.q, gradient.q))
 

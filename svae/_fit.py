@@ -6,7 +6,7 @@ for bit as if it had never stopped. The warm-up has no state; it is short, and b
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from svae import _optimizer
-from svae._duration import adapted, due, settled
+from svae import _optimizer, _reprs
+from svae._duration import settled
 from svae._elbo import Bound, value_and_grad
 from svae._held_out import HeldOut, held_out_bound
 from svae._model import SVAE
@@ -24,10 +24,10 @@ from svae._prepare import FitError, Prepared, prepare, sizes
 from svae._program import Taken, keys_of_step, pick, stack, take, take_all
 from svae._sharding import agreed, local, replicated
 from svae._steps import Step, batch_at, failure, give_up, mesh_for, report
-from svae._warm_up import warm_up
+from svae._warm_up import Warm, warm_up
 from svae.data import Batch
 
-__all__ = ["FitError", "FitState", "Step", "final_model", "finished", "fit", "held_out_bound", "start"]
+__all__ = ["FitError", "FitState", "Step", "Warm", "final_model", "finished", "fit", "held_out_bound", "start"]
 
 
 class FitState(NamedTuple):
@@ -41,6 +41,9 @@ class FitState(NamedTuple):
     best_bound: Array
     best_done: Array  # the steps that it had taken
     waited: Array  # measurements since then
+
+    def __repr__(self) -> str:
+        return _reprs.state_text(self)
 
 
 def start(models: SVAE) -> FitState:
@@ -59,7 +62,16 @@ def finished(state: FitState) -> bool:
 
 def final_model(state: FitState) -> SVAE:
     """What the fit gives if it ends here: with patience the best model by held-out bound, else the last one."""
-    return pick(state.models, int(state.restart)) if state.models.config.patience is None else state.best
+    last = state.models.config.patience is None or not _is_measured(state)
+    return pick(state.models, int(state.restart)) if last else state.best
+
+
+def _is_measured(state: FitState) -> bool:
+    return bool(np.isfinite(np.asarray(state.best_bound)))
+
+
+def _never() -> bool:
+    return False
 
 
 def fit(
@@ -69,11 +81,39 @@ def fit(
     key: PRNGKeyArray | None = None,
     estimator: Callable = value_and_grad,
     resume: FitState | None = None,
+    warm: Sequence[Warm] = (),
+    is_over: Callable[[], bool] = _never,
 ) -> Iterator[Step]:
-    """Fit `model` to recordings (an array (T, *event), a list or a dict of them); its config has the settings.
+    """Fit `model` to recordings, step by step; its config has the settings.
 
-    `estimator` is `value_and_grad` or another function of its signature. `resume` is the state of an earlier step, and
-    the steps after it come out as they would have then; data, key and estimator must be the same.
+    The generator yields a `Step` after each step: log it, plot it, or stop when you like. Nothing else happens.
+
+    Args:
+        model: A model from `model_for` or `make`, or a fitted one that is to go on from its weights.
+        data: Recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+        key: The random key of the fit; without one, `config.seed` gives it.
+        estimator: The gradient of the bound: `value_and_grad`, or another function of its signature.
+        resume: The `state` of an earlier step; the steps after it come out as they would have then. Data, key and
+            estimator must be the same.
+        warm: Restarts whose warm-up an earlier fit has done.
+        is_over: Asked before each step. Once it says so, the model that there is is measured, and one last step, of
+            the phase "end", carries the better one of it and the best before.
+
+    Returns:
+        An iterator of `Step`. The last one carries the fitted model.
+
+    Raises:
+        DataError: The data cannot be used; the sentence says where and what to do.
+        FitError: The fit cannot go on; the sentence says why.
+
+    Examples:
+        >>> import svae
+        >>> data = svae.data.switching_rotations(bouts=3, bout_length=20, seed=0)
+        >>> model = svae.make((2,), model="hmm", states=2, latent_dim=2, hidden=(), steps=2, warmup_steps=1)
+        >>> for step in svae.fit(model, data.y):
+        ...     model = step.model
+        >>> step.total
+        3
     """
     config = model.config
     key_warm, key_fit = jax.random.split(jax.random.key(config.seed) if key is None else key)
@@ -81,26 +121,33 @@ def fit(
     if resume is None:
         models = []
         for restart, restart_key in enumerate(jax.random.split(key_warm, config.restarts)):
-            warm = model
-            for step in warm_up(model, prepared, restart_key, restart):
-                warm = step.model
+            found = model
+            for step in warm_up(model, prepared, restart_key, restart, warm[restart] if restart < len(warm) else None):
+                found = step.model
                 yield step._replace(note=" ".join([*notes, step.note]).strip())
                 notes = []
-            models.append(warm)
-        resume = start(settled(agreed(stack(models)), prepared))
-    yield from _train(resume, prepared, key_fit, estimator)
+            models.append(found)
+        first = _started(start(settled(agreed(stack(models)), prepared)), prepared, key_fit)
+        yield first
+        resume = first.state
+    yield from _train(resume, prepared, key_fit, estimator, is_over)
 
 
-def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callable) -> Iterator[Step]:
+def _train(
+    state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callable, is_over: Callable[[], bool]
+) -> Iterator[Step]:
     config, mesh, told_at = state.models.config, mesh_for(data, state.models.config), time.monotonic()
     ready = functools.partial(_ahead, data, sizes(data), key, estimator, mesh)
     i = int(state.done)
-    running = None
+    running = taken = None
     while not finished(state):
+        if is_over():
+            yield _cut(state, data, key, taken)
+            return
         piece, taken = running or ready(i, replicated((state.models, state.optimizer), mesh), state.restart)
-        measures, moves = _measures(config, i + 1), due(config, i + 1)
-        # The next step runs while this one is told, unless what it begins with may change.
-        alone = measures or moves or jax.process_count() > 1
+        measures = _measures(config, i + 1)
+        # The next step runs while this one is reported, unless what it begins with may change.
+        alone = measures or jax.process_count() > 1
         running = None if alone else ready(i + 1, (taken.model, taken.state), state.restart)
         taken = taken if mesh is None else local(taken)
         state = state._replace(models=taken.model, optimizer=taken.state, done=taken.done)
@@ -109,15 +156,46 @@ def _train(state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callab
         if measures:
             measured = _held_out(state.models, data, keys_of_step(key, i)[1], taken)
             state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
-        if moves:
-            state = state._replace(models=adapted(state.models, data))
-        if measures or moves:
             model = pick(state.models, int(state.restart))
         seconds, told_at = time.monotonic() - told_at, time.monotonic()
         step = report(i, model, _of_restart(taken.bound, state), data, seconds, piece, "fit")
         step = step._replace(held_out=held, note=note, state=state)
         yield _ended(_with_measurement(step, measured) if measures else step)
         i += 1
+
+
+def _started(state: FitState, data: Prepared, key: PRNGKeyArray) -> Step:
+    """The state before the first step, measured: a fit that is cut knows whether it has come further."""
+    held = np.nan
+    if data.held is not None:
+        measured = _held_out(state.models, data, keys_of_step(key, state.models.config.steps)[1], None)
+        state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
+        state = state._replace(waited=jnp.zeros((), jnp.int32))
+    return _between(state, "start", held)
+
+
+def _cut(state: FitState, data: Prepared, key: PRNGKeyArray, taken: Taken | None) -> Step:
+    """The end of a fit whose time is over: the better of the model that there is and the best before."""
+    config, done, held, after = state.models.config, int(state.done), np.nan, state
+    if done and not _measures(config, done) and (taken is not None or data.held is not None):
+        measured = _held_out(state.models, data, keys_of_step(key, done - 1)[1], taken)
+        after, held = _measured(state, agreed(np.array([m.bound for m in measured])))
+    note = f"the time is over after {done} of {config.steps} steps."
+    if config.patience is not None and int(after.best_done) < done:
+        note += f" The model of {_moment(after)} is kept: no later one has a higher held-out bound."
+    return _between(state, "end", held)._replace(model=final_model(after), note=note)
+
+
+def _moment(state: FitState) -> str:
+    """When the best model was found, in words."""
+    return f"step {int(state.best_done)}" if int(state.best_done) else "the start"
+
+
+def _between(state: FitState, phase: str, held: float) -> Step:
+    """What is told where no step is taken."""
+    config = state.models.config
+    warm, model = config.warmup_steps * config.restarts, final_model(state)
+    return Step(warm + int(state.done), warm + config.steps, phase, model, np.nan, held, 0, np.nan, "", state=state)
 
 
 def _ahead(data: Prepared, totals, key, estimator, mesh, i: int, placed: tuple, restart) -> tuple[Batch, Taken]:
@@ -147,7 +225,7 @@ def _ended(step: Step) -> Step:
     if not finished(state):
         return step
     early = int(state.done) < state.models.config.steps
-    why = f"stopped early: the held-out bound has not improved since step {int(state.best_done)}." if early else ""
+    why = f"stopped early: the held-out bound has not improved since {_moment(state)}." if early else ""
     return step._replace(model=final_model(state), note=" ".join(filter(None, [step.note, why])))
 
 
@@ -162,7 +240,7 @@ def _measured(state: FitState, held: np.ndarray) -> tuple[FitState, float]:
     return state, float(held[restart])
 
 
-def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken) -> list[HeldOut]:
+def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken | None) -> list[HeldOut]:
     """Every restart in the units of the data; without held-out data, the training estimate and no labels."""
     if data.held is None:
         bounds = np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume

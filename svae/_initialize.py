@@ -1,5 +1,7 @@
 """Where a fit begins: networks at PCA, then q(theta) from states found on warm latents. It decides if an SLDS works."""
 
+import dataclasses
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,13 +11,14 @@ import numpy as np
 from jaxtyping import Array
 
 from svae import expfam
-from svae._actions import kmeans
 from svae._model import SVAE
-from svae._states import States, find_states
 from svae.expfam import Gaussian
 from svae.nets import START_SD, with_linear_map, with_noise, with_precision
+from svae.starting import UNUSED, States, kmeans, place_of_states, result, search
 
+SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
+FILLINGS = 10  # rounds in which missing entries are filled in before PCA
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
@@ -30,16 +33,21 @@ class PCA(NamedTuple):
 
 
 def pca(frames: np.ndarray, D: int) -> PCA:
-    """Principal components of frames (N, P), missing entries at their mean; columns beyond the rank are zero."""
+    """Principal components of frames (N, P); columns beyond the rank are zero.
+
+    A missing entry begins at its mean and goes to what the components say of it.
+    """
     seen = np.isfinite(frames)
     b = np.where(seen, frames, 0).sum(0) / np.maximum(seen.sum(0), 1)  # 0 for a column that is never seen
     centred = np.where(seen, frames - b, 0)
-    _, s, Vt = np.linalg.svd(centred, full_matrices=False)
-    rank = min(D, len(s))
+    for _ in range(1 if seen.all() else FILLINGS):
+        _, s, Vt = np.linalg.svd(centred, full_matrices=False)
+        rank = min(D, len(s))
+        centred = np.where(seen, centred, centred @ Vt[:rank].T @ Vt[:rank])
     W = np.zeros((frames.shape[1], D))
     W[:, :rank] = Vt[:rank].T * s[:rank] / np.sqrt(len(frames))
     left = np.where(seen, centred - centred @ Vt[:rank].T @ Vt[:rank], 0)
-    return PCA(W, b, _sd(left, seen), _rms(_sd(centred, seen)) or 1.0)  # 1: nothing varies
+    return PCA(W, b, _sd(left, seen), _rms(_sd(np.where(seen, centred, 0), seen)) or 1.0)  # 1: nothing varies
 
 
 def _sd(away: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -53,9 +61,10 @@ def _rms(sd: np.ndarray) -> float:
 
 def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
     """The networks with their linear maps set to PCA of frames (N, *event); others are left as they are."""
+    found = pca(frames.reshape(len(frames), -1), model.config.latent_dim)
+    model = _with_components(model, found)
     if model.recognize.linear is None or model.config.likelihood in ("bernoulli", "poisson"):
         return model
-    found = pca(frames.reshape(len(frames), -1), model.config.latent_dim)
     W, b, sd = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b, _noise(model, found)))
     # as sure of x as the observation network is at its start
     recognize = with_precision(with_linear_map(model.recognize, W, b), (W / sd[:, None] ** 2).T @ W)
@@ -63,13 +72,24 @@ def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
     return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, observe))
 
 
-def _noise(model: SVAE, found: PCA) -> np.ndarray:
-    """sd (P,) of the observations at the start: for a chain of states, what PCA leaves over.
+def _with_components(model: SVAE, found: PCA) -> SVAE:
+    """The model with places among these components; what hardly varies beside the rest has none."""
+    if model.places is None:
+        return model
+    size, noise = np.sqrt((found.W**2).sum(0)), max(float(np.mean(found.sd**2)), SMALLEST)
+    shrunk = size**2 / (size**2 + noise)  # the sd of a posterior mean whose x has unit variance
+    scale = np.where(size >= UNUSED * max(size.max(), SMALLEST), 1 / np.maximum(np.sqrt(shrunk), SMALLEST), 0)
+    values = [jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b, noise, scale)]
+    return eqx.tree_at(lambda m: (m.places.W, m.places.b, m.places.noise, m.places.scale), model, values)
 
-    Its states differ in how x moves, and a vague x moves as all of them at once: mean field then begins with one state.
+
+def _noise(model: SVAE, found: PCA) -> np.ndarray:
+    """sd (P,) of the observations at the start: where it is learned, what PCA leaves over, whatever the latent model.
+
+    States of a chain differ in how x moves. A vague x moves as all of them at once: mean field then begins with one.
     """
-    states = model.config.model in ("hmm", "slds") and model.config.variance == "learned"
-    return np.maximum(found.sd, _least_noise(found)) if states else np.full(len(found.sd), START_SD)
+    learned = model.config.variance == "learned"
+    return np.maximum(found.sd, _least_noise(found)) if learned else np.full(len(found.sd), START_SD)
 
 
 def _least_noise(found: PCA) -> float:
@@ -80,15 +100,36 @@ def _least_noise(found: PCA) -> float:
     return float(np.clip(_rms(found.sd), *(share * found.spread for share in LEAST_NOISE)))
 
 
-def at_latents(model: SVAE, latents: list[np.ndarray], *, seed: int) -> SVAE:
-    """The model with q(theta) from warm latents (T_i, D), and with the stickiness that the target duration asks for."""
-    K = _number_of_states(model)
-    if model.config.model not in ("hmm", "slds") or K == 1:
-        return eqx.tree_at(lambda m: m.q, model, mixture_q(model, latents, K, seed=seed), is_leaf=_is_empty)
-    dynamic, duration = model.config.model == "slds", model.config.target_duration
-    found = find_states(latents, K, dynamic=dynamic, duration=duration, seed=seed)
+def at_latents(model: SVAE, latents: list[np.ndarray], places: list[np.ndarray] | None, *, seed: int) -> SVAE:
+    """What `search_latents` finds."""
+    return result(search_latents(model, latents, places, seed=seed))
+
+
+def search_latents(
+    model: SVAE, latents: list[np.ndarray], places: list[np.ndarray] | None, *, seed: int
+) -> Generator[float, None, SVAE]:
+    """The model with q(theta) from warm latents (T_i, D), and with the stickiness that the target duration asks for.
+
+    With `places` (T_i, D) the states know where they are, too. Yields the share of the search that is done.
+    """
+    K = model.pgm.states
+    if not model.pgm.chained or K == 1:
+        return dataclasses.replace(model, q=mixture_q(model, latents, K, seed=seed))
+    dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.sticky else None
+    found = yield from search(latents, K, dynamic=dynamic, duration=duration, seed=seed, places=places)
     pgm = model.pgm if duration is None else with_stickiness(model.pgm, stickiness(found, K))
-    return eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, pgm.initialize(latents, found.weights)))
+    q = pgm.initialize(latents, found.weights)
+    q = refined(pgm, q, latents) if len(pgm.discrete) > 1 else q
+    model = model if places is None else _with_places(model, found, places)
+    return eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q))
+
+
+def _with_places(model: SVAE, found: States, places: list[np.ndarray]) -> SVAE:
+    """The model whose states have the places that they were found with."""
+    mean, covariance = place_of_states(places, found.weights)
+    root = np.linalg.inv(np.linalg.cholesky(covariance))
+    values = [jnp.asarray(a, jnp.result_type(float)) for a in (mean, root, found.place)]
+    return eqx.tree_at(lambda m: (m.places.mean, m.places.root, m.places.share), model, values)
 
 
 def stickiness(found: States, K: int) -> float:
@@ -98,45 +139,38 @@ def stickiness(found: States, K: int) -> float:
 
 def with_stickiness(pgm, counts: float):
     """The same latent model with `counts` more on the diagonal of its transition prior than a uniform row has."""
-    prior = pgm.prior.transitions.counts
+    rows_of = lambda pgm: getattr(pgm.prior, pgm.sticky).transitions  # noqa: E731
+    prior = rows_of(pgm).counts
     K = len(prior)
     rows = expfam.Dirichlet(jnp.asarray(prior - jnp.diag(jnp.diag(prior)) + (prior[0, -1] + counts) * jnp.eye(K)))
-    return eqx.tree_at(lambda m: m.prior.transitions, pgm, rows)
+    return eqx.tree_at(rows_of, pgm, rows)
 
 
 def mixture_q(model: SVAE, latents: list[np.ndarray], K: int, *, seed: int) -> Any:
-    """q(theta) of a model whose frames are independent: k-means, then mean field with x held at the latents."""
+    """q(theta) of a model whose states do not follow each other: k-means, then mean field, x held at the latents."""
     labels = kmeans(np.concatenate(latents).astype(float), K, np.random.default_rng(seed))
     q = model.pgm.initialize(latents, one_hot(labels, K, latents))
-    if K == 1:
-        return q
+    return q if K == 1 else refined(model.pgm, q, latents)
+
+
+def refined(pgm: Any, q: Any, latents: list[np.ndarray]) -> Any:
+    """q(theta) and all discrete blocks in turn, with x held at the latents."""
     x, mask = padded(latents)
     for _ in range(SWEEPS):
-        found = np.asarray(_pinned_states(model.pgm, q, x, mask))
-        q = model.pgm.initialize(latents, [w[: len(z)] for w, z in zip(found, latents, strict=True)])
+        found = jax.tree.map(np.asarray, _pinned_states(pgm, q, x, mask))
+        rows = [{name: w[i, : len(z)] for name, w in found.items()} for i, z in enumerate(latents)]
+        q = pgm.initialize(latents, rows)
     return q
-
-
-def _is_empty(node: Any) -> bool:
-    return isinstance(node, tuple) and len(node) == 0
-
-
-def _number_of_states(model: SVAE) -> int:
-    dirichlets = [f for f in jax.tree.leaves(model.pgm.prior, is_leaf=_is_dirichlet) if _is_dirichlet(f)]
-    return dirichlets[0].counts.shape[-1] if dirichlets else 1
-
-
-def _is_dirichlet(node: Any) -> bool:
-    return isinstance(node, expfam.Dirichlet)
 
 
 @eqx.filter_jit
 def _pinned_states(pgm, q, x, mask):
-    """E z of every sequence (B, T, K) with the latents all but known."""
+    """E z of every discrete block and sequence (B, T, K) with the latents all but known."""
     D = x.shape[-1]
     J = jnp.broadcast_to(PINNED * jnp.eye(D, dtype=x.dtype), (*x.shape, D)) * mask[..., None, None]
     potentials = Gaussian(J, PINNED * x * mask[..., None])
-    return jax.vmap(pgm.infer, (None, 0, 0))(expfam.moments(q), potentials, mask).states
+    found = jax.vmap(pgm.infer, (None, 0, 0))(expfam.moments(q), potentials, mask)
+    return {name: factor.states for name, factor in found.discrete.items()}
 
 
 def padded(latents: list[np.ndarray]) -> tuple[Array, Array]:

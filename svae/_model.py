@@ -1,18 +1,20 @@
 """The model: a latent graphical model, q(theta), a recognition network and an observation network."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Bool, PRNGKeyArray
 
-from svae.config import Config, ConfigError
-from svae.data import Preprocess, Standardize
+from svae import _reprs
+from svae.config import OWN, Config, ConfigError
+from svae.data import Layout, Preprocess, Standardize
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
-from svae.nets import GaussianWeights, make_observation, make_recognition
-from svae.pgm import PGMS, AbstractPGM
+from svae.nets import GaussianWeights, Places, make_observation, make_recognition, no_places
+from svae.pgm import PGMS, Graph, Posterior
 
 DEFAULT_STATES = 10
 
@@ -20,46 +22,120 @@ DEFAULT_STATES = 10
 class SVAE(eqx.Module):
     """p(theta) p(x | theta) p(gamma) p(y | x, gamma), with q(theta), q(gamma) and the recognition network r(y; phi)."""
 
-    pgm: AbstractPGM
+    pgm: Graph
     q: Any  # q(theta): a tree of conjugate priors shaped like pgm.prior
-    recognize: eqx.Module  # r(y; phi)
-    observe: eqx.Module  # p(y | x, gamma), with q(gamma)
+    recognize: Any  # r(y; phi), called as recognize(y, mask)
+    observe: Any  # p(y | x, gamma), with q(gamma)
     scaling: Standardize  # the networks see (y - mean) / scale
     config: Config = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)  # of a frame, after preprocess
     preprocess: Preprocess = eqx.field(static=True, default=Preprocess())  # what every raw frame goes through first
+    layout: Layout = eqx.field(static=True, default=Layout())  # names, unit and frame rate of what it was fitted to
+    places: Places | None = None  # what the place of a frame says of its state; None without states that have dynamics
+
+    def posterior(self, moments: Any, y: Array, mask: Bool[Array, " T"], start: Any = None) -> Posterior:
+        """q*(x, z) of one sequence y (T, *event) in model units, given E_q t(theta); mean field begins at `start`."""
+        shown = self.pgm.shown
+        states = None if self.places is None or shown is None else {shown: self.places(y)}
+        return self.pgm.infer(moments, self.recognize(y, mask), mask, start, states)
+
+    def __repr__(self) -> str:
+        return _reprs.model_text(self)
+
+    def _repr_html_(self) -> str:
+        return _reprs.model_html(self)
 
 
 def make(
     shape,
     config: Config | None = None,
     *,
+    pgm: Graph | None = None,
     key: PRNGKeyArray | None = None,
     preprocess: Preprocess | None = None,
+    layout: Layout | None = None,
     **options,
 ) -> SVAE:
-    """An SVAE for frames of `shape`, from a Config or from its options as keywords: make((30, 30), model="slds").
+    """An SVAE for frames of `shape`, from a Config or from its options as keywords.
 
-    `shape` is that of a frame after `preprocess`; `svae.data.find_preprocess` finds one for recordings. None = none.
+    Args:
+        shape: The shape of one frame after `preprocess`: `(P,)` for P columns, `(H, W)` for images.
+        config: Every option; instead of it, options by name. `help(svae.Config)` has them all.
+        pgm: A latent graph of one's own, in place of one with a name.
+        key: The random key of the first weights; without one, `config.seed` gives it.
+        preprocess: What every raw frame goes through first, found by `svae.data.find_preprocess`; None for nothing.
+        layout: Names of what a raw frame is made of (`svae.data.layout_of`); a fit finds it where it is not given.
+        options: Options of `Config` by name.
+
+    Returns:
+        A model to be fitted: its networks are random and it has no units of data yet.
+
+    Examples:
+        >>> import svae
+        >>> model = svae.make((3,), model="hmm", states=4, latent_dim=2)
+        >>> model.config.states
+        4
     """
     if config is not None and options:
         raise ConfigError("give make either a config or options by name, not both")
+    options = options if pgm is None else _sizes(pgm, options)
     config = Config.make(options) if config is None else config
     shape = tuple(int(n) for n in np.atleast_1d(np.asarray(shape, int))) if np.size(shape) else ()
     key = jax.random.key(config.seed) if key is None else key
     key_q, key_recognize, key_observe = jax.random.split(key, 3)
-    pgm = PGMS[config.model](
+    pgm = pgm_of(config) if pgm is None else _agreeing(pgm, config)
+    scaling = jax.tree.map(jnp.asarray, Standardize(np.zeros(shape), np.ones(shape), np.zeros(shape)))
+    recognize = _recognition(shape, config, key_recognize)
+    observe = _observation(shape, config, key_observe)
+    before = Preprocess() if preprocess is None else preprocess
+    places = _places(pgm, shape, config)
+    known = Layout() if layout is None else layout
+    model = SVAE(pgm, _spread(pgm.prior, key_q), recognize, observe, scaling, config, shape, before, known, places)
+    return jax.tree.map(_strong, model)
+
+
+def _places(pgm: Graph, shape: tuple[int, ...], config: Config) -> Places | None:
+    """For states that differ in how x moves; where they differ in its place, the latent model has it already."""
+    if not (pgm.chained and pgm.dynamic) or pgm.states == 1:
+        return None
+    return no_places(int(np.prod(shape)), config.latent_dim, pgm.states, missing=config.missing)
+
+
+def _sizes(pgm: Graph, options: dict) -> dict:
+    """Options of a model with a graph of one's own, which has its sizes and prior counts itself."""
+    for name in ("model", "states", "latent_dim", "stickiness", "concentration"):
+        if name in options:
+            raise ConfigError(f"{name} is said by the graph in pgm=; leave it out")
+    if options.get("target_duration") is not None and pgm.sticky is None:
+        raise ConfigError(
+            "target_duration is followed by a chain without parents, which the graph does not show: leave it out"
+        )
+    states = pgm.states if pgm.discrete else None
+    return options | {"model": OWN, "states": states, "latent_dim": pgm.dimensions}
+
+
+def _agreeing(pgm: Graph, config: Config) -> Graph:
+    if config.model != OWN or config.latent_dim != pgm.dimensions:
+        wanted = f'model = "{OWN}" and latent_dim = {pgm.dimensions}'
+        raise ConfigError(f"a graph in pgm= needs a config with {wanted}; or give options by name in place of a config")
+    return pgm
+
+
+def pgm_of(config: Config) -> Graph:
+    """The latent graph that a configuration names."""
+    if config.model == OWN:
+        raise ConfigError("a graph of one's own is not in its configuration: give it to make as pgm=")
+    return PGMS[config.model](
         config.latent_dim,
         config.states or DEFAULT_STATES,
         concentration=config.concentration,
         stickiness=config.stickiness,
     )
-    scaling = Standardize(jnp.zeros(shape), jnp.ones(shape), jnp.zeros(shape))
-    recognize = _recognition(shape, config, key_recognize)
-    observe = _observation(shape, config, key_observe)
-    before = Preprocess() if preprocess is None else preprocess
-    model = SVAE(pgm, _spread(pgm.prior, key_q), recognize, observe, scaling, config, shape, before)
-    return jax.tree.map(_strong, model)
+
+
+def with_layout(model: SVAE, layout: Layout) -> SVAE:
+    """The same model for recordings of this layout."""
+    return dataclasses.replace(model, layout=layout)
 
 
 def _strong(leaf):

@@ -1,5 +1,6 @@
-"""Two kinds of steps in one update: natural steps for q(theta), any optax chain for the networks."""
+"""Two kinds of steps in one update: natural steps for q(theta) and the noise, any optax chain for the networks."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,6 +14,7 @@ from svae import expfam
 from svae._elbo import Gradient
 from svae._model import SVAE
 from svae.config import Config
+from svae.nets import after_noise_step
 
 HALVINGS = 30
 
@@ -83,8 +85,8 @@ def natural_step(q: Any, direction: Any, rho: Float[Array, ""]) -> tuple[Any, Fl
 
 def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.GradientTransformation, scale) -> Update:
     """One step up the bound; `scale` brings the networks' gradients to nats per frame."""
-    rho = state.damping * natural_schedule(model.config, state.step)
-    q, rho = natural_step(model.q, gradient.q, rho.astype(jnp.result_type(float)))
+    rate = state.damping * natural_schedule(model.config, state.step)
+    q, rho = natural_step(model.q, gradient.q, rate.astype(jnp.result_type(float)))
     # All weights in one vector: a leaf at a time, each operation of the optimiser costs more than its numbers.
     weights, as_networks = ravel_pytree(networks(model))
     slope = ravel_pytree(eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array))[0]
@@ -94,9 +96,8 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
     keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o), new, old)  # noqa: E731
     recognize, observe = eqx.combine(as_networks(keep(moved, weights)), (model.recognize, model.observe))
-    candidate = SVAE(
-        model.pgm, keep(q, model.q), recognize, observe, model.scaling, model.config, model.shape, model.preprocess
-    )
+    observe = after_noise_step(model.observe, observe, gradient.observe, jnp.where(good, rate * scale, 0))
+    candidate = dataclasses.replace(model, q=keep(q, model.q), recognize=recognize, observe=observe)
     return Update(candidate, State(keep(networks_state, state.networks), damping, state.step + 1), good, rho)
 
 

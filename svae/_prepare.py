@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from svae._model import DEFAULT_STATES, SVAE
+from svae._model import DEFAULT_STATES, SVAE, with_layout
 from svae._room import make_room
 from svae.data import (
     Batch,
@@ -24,22 +24,25 @@ from svae.data import (
     entry_units,
     epoch_order,
     global_units,
+    layout_of,
+    matched,
     moments,
     preprocessed,
     recordings,
     settled,
     split,
     standardized,
+    wild_shares,
     windows,
 )
 
 RANGES = {"bernoulli": (0.0, 1.0), "poisson": (0.0, np.inf)}  # what a likelihood can be asked about
-INDEPENDENT = ("vae", "gaussian", "gmm")  # models whose frames do not see each other
 
 
 NUMBERS = 2**25  # that a batch of whole recordings may hold, about; longer ones are cut into windows
 WINDOWED = 2**23  # that a batch of such windows may hold: enough for a step, and little beside the program itself
 SHORTEST = 100  # frames of such a window
+WILD_SHARE = 0.001  # of the frames of a point that is worth a sentence
 
 
 class FitError(RuntimeError):
@@ -59,8 +62,11 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     make_room()
     data = recordings(data)
     check_shapes(data)
-    data = settled(preprocessed(data, model.preprocess))
-    notes = check(data)
+    model = model if model.layout.names else with_layout(model, layout_of(data))
+    raw, said = matched(data, model.layout)
+    notes = [*data.notes, *said, *_wild(raw, model)]
+    data = settled(preprocessed(raw, model.preprocess))
+    notes += check(data)
     if model.config.likelihood in RANGES:
         check_range(data, *RANGES[model.config.likelihood], f"likelihood={model.config.likelihood}")
     if data.sequences[0].shape[1:] != model.shape:
@@ -72,8 +78,8 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     found = moments(train)
     scaling = _units(model, found)
     train = standardized(train, scaling)
-    window, overlap = _window(config, train)
-    if config.model in INDEPENDENT and window == 1:
+    window, overlap = _window(model, train)
+    if model.pgm.independent and window == 1:
         train = Recordings(tuple(f[None] for y in train.sequences for f in y), ("frame",) * train.frames, train.fps)
         overlap = 0
     table = windows(train, window, overlap)
@@ -84,10 +90,21 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     return model, Prepared(train, held, table, _volume(found, train.frames, scaling), held_volume), notes
 
 
+def _wild(data: Recordings, model: SVAE) -> list[str]:
+    """A sentence where points lie too far from the rest of the body to be where the animal is."""
+    shares = wild_shares(data, model.preprocess)
+    if not len(shares) or shares.max() < WILD_SHARE:
+        return []
+    mean, most = 100 * shares.mean(), 100 * shares.max()
+    return [
+        f"{mean:.1f} % of the points ({most:.1f} % of one) lie too far from the rest of the body; they are missing."
+    ]
+
+
 def divided(data: Recordings, config) -> tuple[Recordings, Recordings | None]:
     """Recordings to fit to and recordings held out; None where there is too little to hold any out."""
     hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
-    return split(data, config.held_out, config.seed) if hold else (data, None)
+    return split(data, config.held_out, config.split_seed) if hold else (data, None)
 
 
 def _volume(found: Moments, frames: int, scaling: Standardize) -> float:
@@ -103,11 +120,12 @@ def _units(model: SVAE, found: Moments) -> Standardize:
     return units.in_float32(model.shape)
 
 
-def _window(config, train: Recordings) -> tuple[int, int]:
+def _window(model: SVAE, train: Recordings) -> tuple[int, int]:
     """Frames of a window and around it: whole recordings, unless a batch of them would hold too many numbers."""
+    config = model.config
     if config.window is not None:
         return config.window, config.overlap
-    if config.model in INDEPENDENT:
+    if model.pgm.independent:
         return 1, 0
     longest, each = max(map(len, train.sequences)), _numbers_per_frame(config, train)
     if longest * min(config.batch_size, len(train.sequences)) * each <= NUMBERS:

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from svae import _reprs
 from svae._model import SVAE
 from svae._prepare import FitError, Prepared
 from svae._program import Taken
@@ -31,7 +32,7 @@ class Step(NamedTuple):
 
     step: int
     total: int
-    phase: str  # "warm-up", "states" (q(theta) begins where the warm networks put the data) or "fit"
+    phase: str  # "warm-up", "states" (q(theta) from the warm networks), "start" (measured), "fit", "end" (cut short)
     model: SVAE  # of the best restart so far; of the last step: the model that the fit returns
     bound: float  # estimated from this step's batch
     held_out: float  # of held-out recordings, without the global KL; NaN where it was not measured
@@ -42,6 +43,13 @@ class Step(NamedTuple):
     parts: Parts | None = None  # of the bound
     restarts: tuple[float, ...] = ()  # the held-out bound of every restart, where it was measured
     labels: Any = None  # (T,) states of a held-out stretch by the best restart, where it was measured
+    share: float | None = None  # of the search for states that is done; at 1 the model has them
+
+    def __repr__(self) -> str:
+        return _reprs.step_text(self)
+
+    def _repr_html_(self) -> str:
+        return _reprs.step_html(self)
 
 
 def mesh_for(data: Prepared, config):

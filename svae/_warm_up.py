@@ -1,10 +1,13 @@
 """The warm-up of a fit: PCA, a short VAE, then q(theta) from its latents. A function of the seed and the data."""
 
+import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
@@ -17,19 +20,60 @@ from svae._sharding import local, replicated
 from svae._steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae.data import Recordings, batch, windows
 from svae.data.views import sample_frames
-from svae.pgm import PGMS
+from svae.nets import Places
+from svae.pgm import Normal, graph
 
 MOST_FRAMES = 2**13  # in one batch of warm latents
 PCA_FRAMES = 4000
 STATE_FRAMES = 2**15  # enough to find states on
+LEAST_SHARE = 1e-3  # of a search that has begun and is not done
 STRETCH = 2**11  # frames, of which so many are taken, spread over longer data
 
 
-def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Iterator[Step]:
-    """The steps of one restart; the model of the last one has warm networks and states."""
+class Warm(NamedTuple):
+    """How far the warm-up of a restart had come: its networks are warm, and perhaps its states found."""
+
+    model: SVAE
+    has_states: bool
+
+
+def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, before: Warm | None) -> Iterator[Step]:
+    """The steps of one restart, those that it has `before` left out; the model of the last has networks and states."""
+    if before is None:
+        model = yield from _networks(model, data, key, restart)
+    elif before.has_states:
+        yield _of_states(before.model, restart, 1.0)
+        return
+    else:
+        model = before.model
+    yield _of_states(model, restart, 0.0)  # before what may take a while
+    latents, places = _latents(_with_standard(model), model.places, data.train)
+    search = _initialize.search_latents(model, latents, places, seed=model.config.seed + restart)
+    yield from _searched(model, search, restart)
+
+
+def _searched(model: SVAE, search: Generator[float, None, SVAE], restart: int) -> Iterator[Step]:
+    """A step for each share of the search, and the last one with the model that was found."""
+    while True:
+        try:
+            share = next(search)
+        except StopIteration as ended:
+            yield _of_states(ended.value, restart, 1.0)
+            return
+        yield _of_states(model, restart, min(max(share, LEAST_SHARE), 1 - LEAST_SHARE))
+
+
+def _of_states(model: SVAE, restart: int, share: float) -> Step:
+    config = model.config
+    done, total = (restart + 1) * config.warmup_steps, config.restarts * config.warmup_steps + config.steps
+    return Step(done, total, "states", model, np.nan, np.nan, 0, np.nan, "", share=share)
+
+
+def _networks(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Generator[Step, None, SVAE]:
+    """The steps of a short VAE from PCA; gives the model with its networks."""
     config, seed = model.config, model.config.seed + restart
     model = _initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
-    simple = eqx.tree_at(lambda m: (m.pgm, m.q), model, (_standard(config), ()), is_leaf=lambda n: n is None)
+    simple = _with_standard(model)
     state = _optimizer.init(simple, _optimizer.networks_optimizer(config))
     totals, first, mesh = sizes(data), restart * config.warmup_steps, mesh_for(data, config)
     placed = replicated((simple, state), mesh)
@@ -43,19 +87,17 @@ def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Ite
         told = report(first + i, model, taken.bound, data, time.monotonic() - started, piece, "warm-up")
         yield told._replace(note=note)
     simple = local(placed[0])
-    model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
-    total = config.restarts * config.warmup_steps + config.steps
-    ended = Step(first + config.warmup_steps, total, "states", model, np.nan, np.nan, 0, np.nan, "")
-    yield ended  # before what may take a while
-    yield ended._replace(model=_initialize.at_latents(model, _latents(simple, data.train), seed=seed))
+    return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
 
 
-def _standard(config):
-    return PGMS["vae"](config.latent_dim, 1, concentration=1.0, stickiness=0.0)
+def _with_standard(model: SVAE) -> SVAE:
+    """The model with latents ~ N(0, I) in place of its own."""
+    pgm = graph(x=Normal(model.config.latent_dim, learned=False))
+    return dataclasses.replace(model, pgm=pgm, q=pgm.prior, places=None)
 
 
-def _latents(model: SVAE, data: Recordings) -> list[np.ndarray]:
-    """Posterior means of the training frames, or of stretches spread over all of them, read window by window."""
+def _latents(model: SVAE, places: Places | None, data: Recordings) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    """Posterior means and places of the training frames, or of stretches spread over all of them, window by window."""
     everything = data.frames <= STATE_FRAMES
     length = min(max(map(len, data.sequences)), MOST_FRAMES if everything else STRETCH)
     table = windows(data, length, max(1, model.config.overlap))
@@ -66,12 +108,15 @@ def _latents(model: SVAE, data: Recordings) -> list[np.ndarray]:
     for first in range(0, number, size):
         here = rows[first : first + size]
         piece = batch(data, table, np.resize(here, size))  # one shape, one program
-        x = np.asarray(_guess(model, piece.y, piece.mask))
+        x = np.asarray(_guess(model, places, piece.y, piece.mask))
         for row, stretch, path, counted in zip(here, breaks[first:], x, piece.counted, strict=False):
             found.setdefault((int(table.recording[row]), int(stretch)), []).append(path[counted])
-    return [np.concatenate(parts) for parts in found.values()]
+    both, D = [np.concatenate(parts) for parts in found.values()], model.config.latent_dim
+    return [x[:, :D] for x in both], None if places is None else [x[:, D:] for x in both]
 
 
 @eqx.filter_jit
-def _guess(model, y, mask):
-    return jax.vmap(lambda y, mask: model.pgm.infer((), model.recognize(y, mask), mask).x.mean)(y, mask)
+def _guess(model, places, y, mask):
+    """Posterior means (B, T, D), and places beside them."""
+    x = jax.vmap(lambda y, mask: model.pgm.infer(model.q, model.recognize(y, mask), mask).mean())(y, mask)
+    return x if places is None else jnp.concatenate([x, jax.vmap(places.place)(y)], -1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 MODELS = ("vae", "gaussian", "gmm", "hmm", "lds", "slds")
+OWN = "own"  # a graph of one's own, which `make` is given
 NETWORKS = ("affine", "mlp", "residual", "conv", "temporal", "recurrent")
 PRECISIONS = ("diagonal", "full")
 LIKELIHOODS = ("gaussian", "bernoulli", "poisson", "student_t")
@@ -23,7 +24,44 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Config:
-    """What `make` builds and how `fit` fits it; checked on construction, hashable."""
+    """Every option of a model and of its fit, with its default; checked on construction, hashable.
+
+    Attributes:
+        preprocess: What raw frames go through first: found from their shape (`auto`), or named.
+        size: Pixels of the longer side that images are resized to; None = 32 for images above 64.
+        model: The latent graphical model.
+        states: An upper bound on the number of states K; None = the model's own default, 10.
+        latent_dim: The number D of continuous latent dimensions.
+        stickiness: Extra prior counts on staying in a state.
+        target_duration: Mean frames of a bout; where the data allow it; it sets the stickiness. None = not asked for.
+        concentration: Total of the Dirichlet's prior counts, shared out over the states; small values use few states.
+        network: The kind of both networks; `temporal` and `recurrent` see neighbouring frames when they recognise.
+        hidden: Widths of the hidden layers; `()` leaves the linear map alone.
+        precision: What the recognition network says of its certainty: one number for each dimension, or a matrix.
+        likelihood: The distribution of the data given the latent.
+        variance: The noise of a continuous likelihood: fixed, one learned number for each column, or a network's.
+        missing: Tell the recognition network which entries were observed.
+        weights: A point estimate of the observation network, or the paper's q(γ).
+        samples: Draws of the latents for each estimate of the bound.
+        batch_size: Recordings, or windows of them, in one step.
+        window: Frames that count in one window; None = whole recordings where memory allows.
+        overlap: Further frames on each side of a window, for inference only.
+        steps: Steps of the fit after the warm-up.
+        patience: Held-out measurements without improvement before the fit stops; None = never.
+        natural_step: The step size ρ of the natural gradient, 0 < ρ <= 1.
+        learning_rate: The step size of the networks' optimiser.
+        warmup_steps: Steps of a plain VAE before the latent model is fitted.
+        restarts: Fits from different starts in one program; the best by held-out bound is kept.
+        held_out: The share of the data that is held out to measure the fit.
+        split_seed: The seed of which recordings are held out, whatever the seed of the fit.
+        seed: The seed of everything random.
+
+    Examples:
+        >>> from svae.config import Config
+        >>> config = Config(model="hmm", states=4)
+        >>> print(config.to_toml().splitlines()[2])
+        model = "hmm"
+    """
 
     # the data
     preprocess: str = "auto"  # what raw frames go through: found from their shape, or named
@@ -33,7 +71,7 @@ class Config:
     states: int | None = None  # an upper bound on K; None = the latent model's own default
     latent_dim: int = 8
     stickiness: float = 0.0  # extra prior counts on staying in a state
-    target_duration: float | None = None  # mean frames of a bout; sets the stickiness, and the fit follows it
+    target_duration: float | None = None  # mean frames of a bout, where the data allow it; sets the stickiness
     concentration: float = 1.0  # total of the Dirichlet's prior counts, shared out over the states
     # the networks
     network: str = "residual"
@@ -55,6 +93,7 @@ class Config:
     warmup_steps: int = 100
     restarts: int = 1
     held_out: float = 0.1
+    split_seed: int = 0  # of which recordings are held out, whatever the seed of the fit
     seed: int = 0
 
     def __post_init__(self):
@@ -76,7 +115,7 @@ class Config:
             options = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"the configuration is not valid TOML: {error}") from None
-        return cls.make(options)
+        return cls.make(with_split_seed(options))
 
     def to_dict(self) -> dict[str, object]:
         """All options as plain values that JSON and TOML know (None included)."""
@@ -87,6 +126,11 @@ class Config:
         return "".join(
             f"# {name} = none\n" if v is None else f"{name} = {_toml(v)}\n" for name, v in self.to_dict().items()
         )
+
+
+def with_split_seed(options: Mapping[str, object]) -> dict[str, object]:
+    """Options that were written before the split had a seed of its own: then `seed` was both."""
+    return {"split_seed": options.get("seed", 0)} | dict(options)
 
 
 def _toml(value):
@@ -158,7 +202,7 @@ _positive = _number(lambda v: v > 0, "above 0")
 CHECKS = {
     "preprocess": _one_of(PREPROCESSING),
     "size": _optional(_integer(1)),
-    "model": _one_of(MODELS),
+    "model": _one_of((*MODELS, OWN)),
     "states": _optional(_integer(1)),
     "latent_dim": _integer(1),
     "stickiness": _number(lambda v: v >= 0, "of at least 0"),
@@ -182,5 +226,6 @@ CHECKS = {
     "warmup_steps": _integer(0),
     "restarts": _integer(1),
     "held_out": _number(lambda v: 0 <= v < 1, "of at least 0 and below 1"),
+    "split_seed": _seed,
     "seed": _seed,
 }

@@ -1,10 +1,14 @@
-"""A model on disk: a sealed folder of its arrays, its configuration, its shape and its preprocessing.
+"""A model on disk: a sealed folder of its arrays, configuration, shape, preprocessing and the layout of its data.
 
 `make` rebuilds the model and the arrays fill it; nothing in a folder is executed.
 """
 
+import dataclasses
+import json
 import os
+from collections.abc import Container
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,65 +16,152 @@ import numpy as np
 
 from svae import _sealed
 from svae._sealed import StoreError
-from svae.config import Config, ConfigError
-from svae.data import Preprocess
+from svae.config import OWN, Config, ConfigError, with_split_seed
+from svae.data import Layout, Preprocess
 
 __all__ = ["StoreError", "load_extra", "load_model", "save"]
 UNBUILDABLE = (TypeError, ValueError, OverflowError, MemoryError, ArithmeticError)
 
 
-def save(model: eqx.Module, path: str | os.PathLike, *, extra: dict | None = None) -> None:
-    """Write a model made by `make`, and any JSON values beside it, into the folder `path`."""
+def save(model: Any, path: str | os.PathLike, *, extra: dict | None = None) -> None:
+    """Write a model made by `make`, and any JSON values beside it, into the folder `path`.
+
+    Args:
+        model: A model, fitted or not.
+        path: The folder to write.
+        extra: JSON values to keep beside the model.
+
+    Returns:
+        Nothing; `load_model` and `load_extra` read the folder.
+
+    Examples:
+        >>> import svae, tempfile
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())
+        >>> folder = tempfile.mkdtemp() + "/model"
+        >>> svae.save(model, folder, extra={"animal": "m12"})
+        >>> svae.load_extra(folder)
+        {'animal': 'm12'}
+    """
     arrays = arrays_of(model)
-    compare(signature(arrays), _build(model.shape, model.config, model.preprocess), "the model")
+    if model.config.model != OWN:
+        compare(signature(arrays), _build(model.shape, model.config, model.preprocess, model.layout), "the model")
     _sealed.write(Path(path), arrays, _body(model, {} if extra is None else extra))
 
 
-def load_model(path: str | os.PathLike) -> eqx.Module:
-    """The model that `save` wrote, bit for bit; anything missing, damaged or changed raises StoreError."""
+def load_model(path: str | os.PathLike, *, like: Any = None) -> Any:
+    """The model that `save` wrote, bit for bit.
+
+    Args:
+        path: A folder written by `save`, or the folder `model` of a run.
+        like: A model with the same latent graph, for a graph of one's own, which no folder can hold.
+
+    Returns:
+        The model.
+
+    Raises:
+        StoreError: Something is missing, damaged or changed; the sentence says what.
+
+    Examples:
+        >>> import svae, tempfile
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())
+        >>> folder = tempfile.mkdtemp() + "/model"
+        >>> svae.save(model, folder)
+        >>> svae.load_model(folder).config == model.config
+        True
+    """
     folder = Path(path)
     manifest = _read_manifest(folder)
-    skeleton = _skeleton(folder, manifest)
-    compare({name: f"{a['dtype']}{a['shape']}" for name, a in manifest["arrays"].items()}, skeleton, str(folder))
-    return filled(skeleton, _sealed.read_arrays(folder, manifest))
+    skeleton = _skeleton(folder, manifest) if like is None else _alike(folder, manifest, like)
+    found = {name: f"{a['dtype']}{a['shape']}" for name, a in manifest["arrays"].items()}
+    written = int(manifest["format"])
+    since = {} if written > 1 else since_format_1(found, skeleton)
+    compare(named_now(found, written) | signature(since), skeleton, str(folder))
+    return filled(skeleton, named_now(_sealed.read_arrays(folder, manifest), written) | since)
 
 
 def load_extra(path: str | os.PathLike) -> dict:
-    """The JSON values that were saved beside the model."""
+    """The JSON values that were saved beside the model.
+
+    Args:
+        path: A folder written by `save`.
+
+    Returns:
+        What `save` was given as `extra`, `{}` where it was given nothing.
+
+    Examples:
+        >>> import svae, tempfile
+        >>> folder = tempfile.mkdtemp() + "/model"
+        >>> svae.save(svae.make((2,), model="vae", latent_dim=1, hidden=()), folder)
+        >>> svae.load_extra(folder)
+        {}
+    """
     return _read_manifest(Path(path))["extra"]
 
 
 def _body(model, extra):
     """What is written beside the arrays: all that `_skeleton` needs."""
     static = {"config": model.config.to_dict(), "shape": list(model.shape), "preprocess": model.preprocess.to_dict()}
-    return static | {"extra": extra}
+    return static | {"layout": model.layout.to_dict(), "extra": extra}
 
 
-def _read_manifest(folder):
+def _read_manifest(folder) -> dict[str, Any]:
     manifest = _sealed.read_manifest(folder)
-    _sealed.require(folder, manifest, {"config": dict, "shape": list, "preprocess": dict, "extra": dict})
+    if manifest["format"] == 1:  # models had no layout then
+        manifest = {"layout": Layout().to_dict()} | manifest
+    kinds = {"config": dict, "shape": list, "preprocess": dict, "layout": dict, "extra": dict}
+    _sealed.require(folder, manifest, kinds)
     return manifest
+
+
+def _alike(folder, manifest, like):
+    """A model's structure, its values left out."""
+    body = json.loads(json.dumps(_body(like, {})))
+    for entry in ("config", "shape", "preprocess"):
+        if manifest[entry] != body[entry]:
+            raise StoreError(f"{folder} holds a model with another {entry} than the one in like=; make that one alike")
+    layout = Layout.from_dict(manifest["layout"])
+    return eqx.filter_eval_shape(lambda: dataclasses.replace(like, layout=layout))
 
 
 def _skeleton(folder, manifest):
     try:
-        config = Config.make(manifest["config"])
+        config = Config.make(with_split_seed(manifest["config"]))
     except ConfigError as error:
         raise StoreError(f"{folder} has a configuration that this version of svae does not know: {error}") from None
+    if config.model == OWN:
+        raise StoreError(f"{folder} holds a model with a graph of its own: load it with like=make(shape, pgm=...)")
     try:
-        return _build(tuple(manifest["shape"]), config, Preprocess.from_dict(manifest["preprocess"]))
+        before, layout = Preprocess.from_dict(manifest["preprocess"]), Layout.from_dict(manifest["layout"])
+        return _build(tuple(manifest["shape"]), config, before, layout)
     except UNBUILDABLE:
         raise StoreError(f"{folder} asks for a model that cannot be built; restore it from a copy") from None
 
 
-def _build(shape, config, preprocess):
+def _build(shape, config, preprocess, layout):
     """The model's structure with shapes in place of arrays; nothing is computed."""
     from svae._model import make
 
-    return eqx.filter_eval_shape(lambda: make(shape, config, preprocess=preprocess))
+    return eqx.filter_eval_shape(lambda: make(shape, config, preprocess=preprocess, layout=layout))
 
 
 # --- any tree as named arrays, and back ---------------------------------------------------------------------------
+
+
+def named_now(found: dict, written: int) -> dict:
+    """What a folder of format `written` holds, by the names that its arrays have now."""
+    from svae.pgm import name_now
+
+    return {name_now(name): value for name, value in found.items()} if written == 1 else found
+
+
+def since_format_1(found: Container[str], skeleton: object) -> dict[str, np.ndarray]:
+    """Arrays of the skeleton that models of format 1 did not have: places that say nothing."""
+    leaves = {name: leaf for name, leaf in _leaves(skeleton).items() if "places." in name and name not in found}
+    start = {"noise": np.ones, "root": lambda shape: np.broadcast_to(np.eye(shape[-1]), shape)}  # as in `no_places`
+    return {
+        name: start.get(name.rpartition(".")[2], np.zeros)(leaf.shape).astype(leaf.dtype)
+        for name, leaf in leaves.items()
+    }
 
 
 def arrays_of(tree: object) -> dict[str, np.ndarray]:
@@ -78,7 +169,7 @@ def arrays_of(tree: object) -> dict[str, np.ndarray]:
     return {name: np.asarray(leaf, order="C") for name, leaf in _leaves(tree).items()}
 
 
-def filled(skeleton: object, arrays: dict[str, np.ndarray]) -> object:
+def filled(skeleton: object, arrays: dict[str, np.ndarray]) -> Any:
     """The skeleton with arrays in place of its shapes."""
     dynamic, static = eqx.partition(skeleton, _is_array)
     leaf_of = lambda path, _: jax.numpy.asarray(arrays[_name(path)])  # noqa: E731

@@ -12,6 +12,8 @@ from svae.baselines import KINDS, baselines
 from svae.baselines._dynamics import fit, log_likelihood
 from svae.baselines._frames import Projection, Stretches, project, scores
 from svae.config import Config
+from svae.nets import LEAST_SD
+from svae.pgm import Dynamics, Markov, graph
 
 CONFIG = Config(states=2, target_duration=6.0)
 A = np.array([[0.9, -0.3, 0.0], [0.3, 0.9, 0.1], [0.0, 0.0, 0.5]])
@@ -39,7 +41,7 @@ def walk(T=300, D=2, seed=0):
 
 def dense(found, theta, T):
     """Mean (T P,) and covariance (T P, T P) of T frames whose scores follow x_t = A x_{t-1} + b + noise."""
-    V, D = found.V, len(found.sd)
+    V, D, theta = found.V, len(found.sd), theta.x
     W, Q = np.asarray(theta.dynamics.W, float), np.asarray(theta.dynamics.sqrt, float)
     first = np.asarray(theta.first.W, float)[:, 0], np.asarray(theta.first.sqrt, float)
     mean, cov = np.zeros((T, D)), np.zeros((T, T, D, D))
@@ -60,16 +62,16 @@ def dense(found, theta, T):
 @pytest.mark.parametrize(("P", "D"), [(5, 2), (2, 2)])
 def test_pca_and_var_are_one_dense_gaussian(P, D):
     found = projection(P, D)
-    pgm, theta = fit("lds", [walk(D=D)], 2, CONFIG)
+    pgm, theta = fit(graph(x=Dynamics(D)), [walk(D=D)], 6.0, 0)
     z = np.random.default_rng(1).normal(size=(4, P))
     truth = multivariate_normal(*dense(found, theta, 4)).logpdf(z.reshape(-1))
     assert 4 * log_likelihood(pgm, theta, of_frames(found, z)) == pytest.approx(truth, rel=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["slds", "gaussian"])
-def test_the_density_of_a_frame_integrates_to_one(kind):
+@pytest.mark.parametrize("name", ["PCA + AR-HMM", "PCA + Gaussian"])
+def test_the_density_of_a_frame_integrates_to_one(name):
     found = projection(2, 1)
-    pgm, theta = fit(kind, [walk(D=1)], 2, CONFIG)
+    pgm, theta = fit(KINDS[name](1, Markov(2)), [walk(D=1)], 6.0, 0)
     side = np.linspace(-12, 12, 241)
     grid = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2) + found.centre
     x, rest = scores(found, grid)
@@ -90,10 +92,10 @@ def test_noise_of_the_rest_is_that_of_the_frames():
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(4000, 2)) @ (3 * rng.normal(size=(2, 6))) + 0.4 * rng.normal(size=(4000, 6))
     frames = np.c_[frames, np.full(4000, 7.0)]  # an entry that never moves has the noise of the model
-    found = project(frames, 2, 0.1)
+    found = project(frames, 2)
     U = null_space(np.c_[found.V, np.eye(7)[:, 6]].T)
     assert np.trace(U.T @ np.diag(found.noise) @ U) / 4 == pytest.approx(0.16, rel=0.05)
-    assert found.noise[6] == pytest.approx(0.01)
+    assert found.noise[6] == pytest.approx(LEAST_SD**2)
 
 
 # ---- a whole comparison

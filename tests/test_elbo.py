@@ -61,7 +61,7 @@ def test_sampled_likelihood_is_unbiased_and_samples_reduce_its_noise(x64):
         model = conjugate_model("gaussian", samples=samples)
         found[samples] = compiled(jax.vmap(lambda k, m=model: elbo(m, y, mask, num_data=2, key=k).log_likelihood))(keys)
     q = posteriors(model, y, mask)
-    mean, root, W, b, log_sd = map(np.asarray, (q.x.mean, q.x.sqrt, *jax.tree.leaves(model.recognize)))
+    mean, root, W, b, log_sd = map(np.asarray, (q.factors.x.mean, q.factors.x.sqrt, *jax.tree.leaves(model.recognize)))
     second = (np.asarray(y) - mean @ W.T - b) ** 2 + np.sum((W @ root) ** 2, -1)
     exact = np.sum(-second / (2 * np.exp(2 * log_sd)) - log_sd - np.log(2 * np.pi) / 2)
     for draws in found.values():
@@ -121,10 +121,12 @@ def test_the_2016_estimator_is_a_step_of_conjugate_updating(estimates, x64):
     model, found = estimates
     y, mask = frames(2, 4)
     q = posteriors(model, y, mask)
-    m, L = np.asarray(q.x.mean).reshape(-1, D), np.asarray(q.x.sqrt).reshape(-1, D, D)
+    m, L = np.asarray(q.factors.x.mean).reshape(-1, D), np.asarray(q.factors.x.sqrt).reshape(-1, D, D)
     second = np.einsum("nik,njk->ij", L, L) + m.T @ m
     stats = expfam.NIWNatural(*(3 * np.asarray(s, float) for s in (second, m.sum(0), len(m), len(m))))
-    expected = jax.tree.map(lambda p, q, s: p - q + s, model.pgm.prior.x.natural(), model.q.x.natural(), stats)
+    expected = jax.tree.map(
+        lambda p, q, s: p - q + s, model.pgm.prior.x.normal.natural(), model.q.x.normal.natural(), stats
+    )
     np.testing.assert_allclose(flat(model.q, found[1][1].q), ravel_pytree(expected)[0], rtol=1e-9, atol=1e-9)
 
 
@@ -140,7 +142,7 @@ def test_the_printed_estimator_adds_the_gradient_of_the_likelihood(estimates, x6
     rows = compiled(jax.jacrev(parts))(expfam.moments(model.q))
     dual = compiled(lambda q, d: expfam.natural_gradient(q, q, d))
     natural = lambda i: flat(model.q, dual(model.q, jax.tree.map(lambda r: r[i], rows)))  # noqa: E731
-    start = ravel_pytree(jax.tree.map(jnp.subtract, model.pgm.prior.x.natural(), model.q.x.natural()))[0]
+    start = ravel_pytree(jax.tree.map(jnp.subtract, model.pgm.prior.x.normal.natural(), model.q.x.normal.natural()))[0]
     unbiased, old, printed = (flat(model.q, g.q) for _, g in found[:3])
     np.testing.assert_allclose(unbiased, start + natural(0) - natural(1), rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(old, start + natural(2), rtol=1e-8, atol=1e-8)

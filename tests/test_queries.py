@@ -39,7 +39,7 @@ class Dense:
     """The LDS of `exact_model` as one Gaussian over y_1..y_N, in the units of the data."""
 
     def __init__(self, model, N):
-        first, dynamics = (f.mean() for f in (model.q.first, model.q.dynamics))
+        first, dynamics = (f.mean() for f in model.q.x)
         A, b = (np.asarray(a, float) for a in (dynamics.W[:, :-1], dynamics.W[:, -1]))
         Q, P0 = (np.asarray(f.sqrt, float) @ np.asarray(f.sqrt, float).T for f in (dynamics, first))
         mean, S = [np.asarray(first.W[:, 0], float)], np.zeros((N, N, 2, 2))
@@ -129,7 +129,7 @@ def test_mixture_bounds_against_enumeration():
     model = exact_model("gmm")
     y = svae.generate(model, 12, key=jax.random.key(0)).samples[0]
     found = svae.score(model, y, key=jax.random.key(1), samples=400, importance_samples=400)
-    theta, weights = model.q.x.mean(), np.asarray(model.q.weights.mean(), float)
+    theta, weights = model.q.x.normal.mean(), np.asarray(model.q.z.weights.mean(), float)
     W, b = (np.asarray(a, float) for a in (model.observe.linear.W, model.observe.linear.b))
     noise = np.diag(np.exp(2 * np.asarray(model.observe.likelihood.scale.log_sd, float)))
     z = (y - OFFSET) / SCALE
@@ -154,7 +154,7 @@ def test_answers_do_not_depend_on_company_or_padding(lds, gappy):
     moments = expfam.moments(lds.q)
     scaled, mask = jnp.asarray(lds.scaling.apply(gappy[:5])), jnp.ones(5, bool)
     direct = lds.pgm.infer(moments, lds.recognize(scaled, mask), mask)
-    np.testing.assert_allclose(short.mean[0], direct.x.mean, atol=1e-5)
+    np.testing.assert_allclose(short.mean[0], direct.mean(), atol=1e-5)
     np.testing.assert_allclose(short.kl[0], direct.kl, atol=1e-4)
 
 

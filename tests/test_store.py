@@ -17,12 +17,12 @@ import safetensors.numpy
 
 from svae import _sealed, store
 from svae.config import Config
-from svae.data import Preprocess
+from svae.data import Layout, Preprocess
 from svae.store import StoreError, load_extra, load_model, save
 
 
 class Tiny(eqx.Module):
-    """Stands in for an SVAE: arrays, nested modules, a function leaf, and the two static fields that `save` reads."""
+    """Stands in for an SVAE: arrays, nested modules, a function leaf, and the static fields that `save` reads."""
 
     layers: list
     q: dict
@@ -30,6 +30,7 @@ class Tiny(eqx.Module):
     config: Config = eqx.field(static=True)
     shape: tuple = eqx.field(static=True)
     preprocess: Preprocess = eqx.field(static=True, default=Preprocess())
+    layout: Layout = eqx.field(static=True, default=Layout())
 
 
 def tiny(shape, config):
@@ -54,7 +55,7 @@ def skeleton(monkeypatch, request):
     """`load_model` rebuilds a Tiny, except in the test of real models."""
     if "real" not in request.node.name:
         monkeypatch.setattr(
-            store, "_build", lambda shape, config, _: tiny_skeleton(shape, config, jax.config.jax_enable_x64)
+            store, "_build", lambda shape, config, *_: tiny_skeleton(shape, config, jax.config.jax_enable_x64)
         )
 
 

@@ -14,8 +14,8 @@ def latents_of(data, monkeypatch, most, stretch):
     model = svae.make((1,), model="slds", states=2, latent_dim=1)
     monkeypatch.setattr(_warm_up, "STATE_FRAMES", most)
     monkeypatch.setattr(_warm_up, "STRETCH", stretch)
-    monkeypatch.setattr(_warm_up, "_guess", eqx.filter_jit(lambda model, y, mask: jnp.asarray(y)))
-    return [x[:, 0] for x in _warm_up._latents(model, data)]
+    monkeypatch.setattr(_warm_up, "_guess", eqx.filter_jit(lambda model, places, y, mask: jnp.asarray(y)))
+    return [x[:, 0] for x in _warm_up._latents(model, None, data)[0]]
 
 
 def numbered(*lengths):

@@ -1,5 +1,6 @@
 """What a fitted model can be asked. Every question takes raw recordings and answers in their units."""
 
+from svae._queries.far import far, low_bounds
 from svae._queries.inference import (
     Imputation,
     Inference,
@@ -21,10 +22,12 @@ __all__ = [
     "Reconstruction",
     "Score",
     "Segmentation",
+    "far",
     "forecast",
     "generate",
     "impute",
     "infer",
+    "low_bounds",
     "reconstruct",
     "score",
     "segment",

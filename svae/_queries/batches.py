@@ -18,6 +18,7 @@ from svae.data import (
     blocks,
     check_form,
     check_shapes,
+    matched,
     preprocessed,
     recordings,
     settled,
@@ -29,10 +30,11 @@ FARTHEST = 1e9  # scales from the mean of the fitted data; squares of more would
 
 
 class Asked(NamedTuple):
-    """Recordings after the model's preprocessing, and in model units."""
+    """Recordings after the model's preprocessing, and in model units; what was done to match them by name."""
 
     raw: Recordings
     scaled: Recordings
+    notes: tuple[str, ...] = ()
 
 
 class Padded(NamedTuple):
@@ -48,6 +50,7 @@ def prepare(model: SVAE, data: Any) -> Asked:
     make_room()
     raw = recordings(data)
     check_shapes(raw)
+    raw, notes = matched(raw, model.layout)
     raw = settled(preprocessed(raw, model.preprocess))
     check_form(raw)
     if raw.sequences[0].shape[1:] != model.shape:
@@ -55,7 +58,7 @@ def prepare(model: SVAE, data: Any) -> Asked:
     scaled = standardized(raw, model.scaling)
     for name, z in zip(raw.names, scaled.sequences, strict=True):
         _check_near(name, z)
-    return Asked(raw, scaled)
+    return Asked(raw, scaled, tuple(notes))
 
 
 def _check_near(name, z):
@@ -125,17 +128,12 @@ def require_finite(name: str, result: Any) -> None:
 
 def posterior(model: SVAE, y: Any, mask: Any) -> Any:
     """q*(x, z) of one sequence in model units."""
-    return model.pgm.infer(expfam.moments(model.q), model.recognize(y, mask), mask)
+    return model.posterior(expfam.moments(model.q), y, mask)
 
 
 def states_of(model: SVAE) -> int:
-    """K, 1 for a model without discrete states."""
-    counts = [f.counts.shape[-1] for f in jax.tree.leaves(model.q, is_leaf=_is_dirichlet) if _is_dirichlet(f)]
-    return counts[0] if counts else 1
-
-
-def _is_dirichlet(node):
-    return isinstance(node, expfam.Dirichlet)
+    """K of the block that is shown, 1 for a model without discrete states."""
+    return model.pgm.states
 
 
 def frame_cost(model: SVAE) -> int:

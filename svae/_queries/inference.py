@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from svae import expfam, messages
+from svae import _reprs, expfam
 from svae._model import SVAE
 from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare, states_of
-from svae.pgm import Posterior
+from svae.pgm import Posterior, keys_of
 
 SURE = 30.0  # nats by which a start prefers its states
 
@@ -25,6 +25,9 @@ class Inference(NamedTuple):
     states: list[np.ndarray]  # E z_t (T, K); K = 1 for models without discrete states
     kl: list[np.ndarray]  # local KL of each step (T,)
 
+    def __repr__(self) -> str:
+        return _reprs.answer_text(self)
+
 
 class Segmentation(NamedTuple):
     """Discrete states of every recording."""
@@ -33,12 +36,18 @@ class Segmentation(NamedTuple):
     labels: list[np.ndarray]  # the most probable path (T,), by Viterbi
     marginals: list[np.ndarray]  # q(z_t = k) (T, K)
 
+    def __repr__(self) -> str:
+        return _reprs.answer_text(self)
+
 
 class Reconstruction(NamedTuple):
     """Frames as the model sees them, in the units of the data."""
 
     names: tuple[str, ...]
     frames: list[np.ndarray]  # E[y_t | x_t = E x_t] (T, *event)
+
+    def __repr__(self) -> str:
+        return _reprs.answer_text(self)
 
 
 class Imputation(NamedTuple):
@@ -48,36 +57,106 @@ class Imputation(NamedTuple):
     frames: list[np.ndarray]  # (T, *event): what was observed, and the predictive mean of what was not
     sd: list[np.ndarray]  # predictive sd of what was filled in, noise included; 0 where observed
 
+    def __repr__(self) -> str:
+        return _reprs.answer_text(self)
+
 
 NO_KEY = 0  # programs share one signature; those that draw nothing get keys of this seed and leave them
 
 
 def infer(model: SVAE, data: Any) -> Inference:
-    """Posterior of the latents of each recording: data are an array (T, *event), a list or a dict of them, raw."""
+    """Posterior of the latents of each recording.
+
+    Args:
+        model: A fitted model.
+        data: Raw recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+
+    Returns:
+        `Inference`: means, standard deviations and state probabilities, frame by frame.
+
+    Examples:
+        >>> import numpy as np
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> found = svae.infer(model, np.zeros((5, 2)))
+        >>> found.mean[0].shape, found.states[0].shape
+        ((5, 2), (5, 3))
+    """
     asked = prepare(model, data)
     found = _answers(_infer, model, asked)
     return Inference(asked.raw.names, *(list(field) for field in zip(*found, strict=True)))
 
 
 def segment(model: SVAE, data: Any) -> Segmentation:
-    """The most probable state of every frame, and the probability of each state."""
+    """The most probable state of every frame, and the probability of each state.
+
+    Args:
+        model: A fitted model.
+        data: Raw recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+
+    Returns:
+        `Segmentation`: the most probable path by Viterbi, and the marginal probabilities.
+
+    Examples:
+        >>> import numpy as np
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> svae.segment(model, {"mouse": np.zeros((5, 2))}).labels[0].shape
+        (5,)
+    """
     asked = prepare(model, data)
     found = _answers(_segment, model, asked)
     return Segmentation(asked.raw.names, *(list(field) for field in zip(*found, strict=True)))
 
 
 def reconstruct(model: SVAE, data: Any) -> Reconstruction:
-    """Every frame decoded from the posterior mean of its latent, at the mean of q(γ)."""
+    """Every frame decoded from the posterior mean of its latent, at the mean of q(γ).
+
+    Args:
+        model: A fitted model.
+        data: Raw recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+
+    Returns:
+        `Reconstruction`: frames in the units of the data.
+
+    Examples:
+        >>> import numpy as np
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> svae.reconstruct(model, np.zeros((5, 2))).frames[0].shape
+        (5, 2)
+    """
     asked = prepare(model, data)
     frames = [model.scaling.invert(y) for (y,) in _answers(_reconstruct, model, asked)]
     return Reconstruction(asked.raw.names, frames)
 
 
 def impute(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 32, starts: int = 8) -> Imputation:
-    """Fills NaN entries and missing frames with the predictive mean, from draws of q*(x) and q(γ).
+    """Recordings with NaN entries and missing frames filled by the predictive mean, from draws of q*(x) and q(γ).
 
     Mean field leaves a stretch without frames in the states it was started with. So it starts there from 0 and from
     `starts` paths drawn from the chain of states given all other frames; the highest surrogate bound wins.
+
+    Args:
+        model: A fitted model.
+        data: Raw recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+        key: The random key of the draws.
+        samples: The number of draws.
+        starts: The number of further starts where whole frames are missing.
+
+    Returns:
+        `Imputation`: frames without gaps, and the standard deviation of what was filled in.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> y = np.zeros((5, 2))
+        >>> y[2] = np.nan
+        >>> filled = svae.impute(model, y, key=jax.random.key(0), samples=4)
+        >>> bool(np.isnan(filled.frames[0]).any())
+        False
     """
     samples, starts = at_least_one("samples", samples), at_least_one("starts", starts)
     asked = prepare(model, data)
@@ -109,7 +188,7 @@ def _answers(program, model, asked) -> list:
 @eqx.filter_jit
 def _infer(model, y, mask, keys):
     q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
-    return q.x.mean, jax.vmap(Posterior.sd)(q), _probabilities(q), q.kl
+    return q.mean(), q.sd(), _probabilities(q), q.kl
 
 
 @eqx.filter_jit
@@ -126,7 +205,7 @@ def _probabilities(q):
 @eqx.filter_jit
 def _reconstruct(model, y, mask, keys):
     q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
-    return (jax.vmap(model.observe.mean)(q.x.mean),)
+    return (jax.vmap(model.observe.mean)(q.mean()),)
 
 
 @eqx.filter_jit
@@ -152,17 +231,21 @@ def _impute_one(model, y, mask, key, samples, starts):
 
 def best_of_starts(model: SVAE, y: Float[Array, "T ..."], mask: Bool[Array, " T"], key, starts: int) -> Posterior:
     """q*(x, z) of one sequence by mean field from `starts` + 1 starts."""
-    moments, potentials = expfam.moments(model.q), model.recognize(y, mask)
-    q = model.pgm.infer(moments, potentials, mask)
+    moments = expfam.moments(model.q)
+    q = model.posterior(moments, y, mask)
     if starts == 0:
         return q
     unseen = jnp.all(jnp.isnan(y).reshape(len(y), -1), -1)[:, None]
-    given_others = q.z._replace(node=jnp.where(unseen, 0, q.z.node))
+
+    def drawn(factor, key):
+        given_others = factor.with_node(jnp.where(unseen, 0, factor.node))
+        path = jax.nn.one_hot(given_others.sample(key=key), factor.node.shape[1], dtype=factor.node.dtype)
+        return jnp.where(unseen, SURE * (path - 1), factor.node)
 
     def again(key):
-        path = jax.nn.one_hot(messages.hmm.sample(given_others, key=key), q.states.shape[1], dtype=q.z.node.dtype)
-        start = jnp.where(unseen, SURE * (path - 1), q.z.node)
-        return model.pgm.infer(moments, potentials, mask, start)
+        keys = keys_of(key, len(q.discrete))
+        start = {name: drawn(factor, k) for (name, factor), k in zip(q.discrete.items(), keys, strict=True)}
+        return model.posterior(moments, y, mask, start)
 
     others = jax.vmap(again)(jax.random.split(key, starts))
     found = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), q, others)

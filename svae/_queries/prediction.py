@@ -8,14 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from svae import expfam
-from svae._linalg import mv
+from svae import _reprs, expfam
 from svae._model import SVAE
 from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
 from svae._queries.residuals import carried, residual
 from svae.config import ConfigError
 from svae.data import DataError
-from svae.pgm import Latents
 
 
 class Forecast(NamedTuple):
@@ -27,6 +25,9 @@ class Forecast(NamedTuple):
     latents: list[np.ndarray]  # x (S, H, D)
     states: list[np.ndarray]  # z (S, H); 0 for models without discrete states
 
+    def __repr__(self) -> str:
+        return _reprs.answer_text(self)
+
 
 class Generated(NamedTuple):
     """S recordings of L frames drawn from the model, in the units of the data."""
@@ -36,12 +37,34 @@ class Generated(NamedTuple):
     latents: np.ndarray  # x (S, L, D)
     states: np.ndarray  # z (S, L)
 
+    def __repr__(self) -> str:
+        return _reprs.arrays_text(self)
+
 
 def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKeyArray) -> Forecast:
     """Draws of the `horizon` frames after each recording; the recordings are all that it sees.
 
     Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ q*(x_T) q*(z_T) of its own: it integrates over all of them.
     What the decoder leaves of the last frame is carried on as far as such residuals last: see `residuals`.
+
+    Args:
+        model: A fitted model.
+        data: Raw recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+        horizon: The number of frames to come.
+        samples: The number of draws.
+        key: The random key of the draws.
+
+    Returns:
+        `Forecast`: draws, their means, latents and states, by recording.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> ahead = svae.forecast(model, np.zeros((5, 2)), horizon=3, samples=4, key=jax.random.key(0))
+        >>> ahead.samples[0].shape
+        (4, 3, 2)
     """
     horizon, samples = at_least_one("horizon", horizon), at_least_one("samples", samples)
     asked = prepare(model, data)
@@ -56,7 +79,24 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
 
 
 def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray) -> Generated:
-    """Draws of whole recordings, each with θ ~ q(θ) and γ ~ q(γ) of its own."""
+    """Draws of whole recordings, each with θ ~ q(θ) and γ ~ q(γ) of its own.
+
+    Args:
+        model: A fitted model.
+        length: The number of frames of each.
+        samples: The number of recordings.
+        key: The random key of the draws.
+
+    Returns:
+        `Generated`: frames, their means without noise, latents and states.
+
+    Examples:
+        >>> import jax
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> svae.generate(model, 6, samples=2, key=jax.random.key(0)).samples.shape
+        (2, 6, 2)
+    """
     length, samples = at_least_one("length", length), at_least_one("samples", samples)
     found = jax.tree.map(np.asarray, _generate(model, jax.random.split(key, samples), length))
     if not all(np.isfinite(a).all() for a in found):
@@ -72,7 +112,7 @@ def _in_units(model, samples, means, latents, states):
 def _forecast(model, y, mask, keys, horizon, samples):
     def one(y, mask, key):
         q, last = posterior(model, y, mask), jnp.sum(mask) - 1
-        left = residual(model, y, q.x.mean, last, horizon)
+        left = residual(model, y, q.mean(), last, horizon)
         return jax.vmap(lambda key: _continue(model, q, left, last, key, horizon))(jax.random.split(key, samples))
 
     return jax.vmap(one)(y, mask, keys)
@@ -81,9 +121,8 @@ def _forecast(model, y, mask, keys, horizon, samples):
 def _continue(model, q, left, last, key, horizon):
     """One draw that goes on from frame `last`."""
     key_x, key_z, key_rest = jax.random.split(key, 3)
-    x = q.x.mean[last] + mv(q.x.sqrt[last], jax.random.normal(key_x, q.x.mean[last].shape, q.x.mean.dtype))
-    z = jax.random.categorical(key_z, jnp.log(q.states[last]))
-    drawn, mean, x, z = _draw(model, horizon, Latents(x[None], z[None]), key_rest)
+    start = q.draw_frame(last, key_x=key_x, key_z=key_z)
+    drawn, mean, x, z = _draw(model, horizon, start, key_rest)
     mean, drawn = carried(left, mean, drawn)
     return drawn, mean, x, z
 
@@ -98,7 +137,8 @@ def _draw(model, length, start, key):
     theta = expfam.sample(_simulated(model), key=key_theta)
     path = model.pgm.simulate(theta, length, key=key_path, start=start)
     gamma = model.observe.draw(key=key_gamma)
-    return gamma.simulate(path.x, key=key_noise), gamma.mean(path.x), path.x, path.z
+    x = model.pgm.latent(path)
+    return gamma.simulate(x, key=key_noise), gamma.mean(x), x, model.pgm.labels(path)
 
 
 def _simulated(model):

@@ -7,15 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from svae import expfam
-from svae._linalg import inv_tril, logdet_tril, mv
 from svae._model import SVAE
 from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
-from svae.messages import GaussianSmoothed, compensated_sum
-
-INDEPENDENT = ("vae", "gaussian", "gmm")  # models whose frames do not see each other: each is a recording of its own
+from svae.messages import compensated_sum
 
 
 class Score(NamedTuple):
@@ -34,6 +31,25 @@ class Score(NamedTuple):
 def score(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 8, importance_samples: int = 0) -> Score:
     """The held-out bound E_q(θ)q(γ)q* log p(y | x, γ) - local KL of whole recordings, without the global KL.
 
+    Args:
+        model: A fitted model.
+        data: Raw recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+        key: The random key of the draws.
+        samples: The number of draws for the expected log-likelihood.
+        importance_samples: The number of draws for the importance bound; 0 leaves it out.
+
+    Returns:
+        `Score`: nats per frame in the units of the data, with standard errors.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> import svae
+        >>> model = svae.make((2,), model="hmm", states=3, latent_dim=2, hidden=())  # fit it first
+        >>> y = [np.zeros((5, 2)), np.ones((5, 2))]
+        >>> len(svae.score(model, y, key=jax.random.key(0)).recordings)
+        2
+
     With S importance samples also  E log 1/S Σ_s w_s,  w_s = p(y | x_s, γ_s) p(x_s | θ_s) / q*(x_s)  with θ_s ~ q(θ),
     γ_s ~ q(γ), x_s ~ q*(x) and z summed over. E w_s = E_q(θ)q(γ) p(y | θ, γ), so by Jensen it is a lower bound on the
     log predictive density of a recording; with S = 1 and z kept in q*(z) it would be the held-out bound itself, so it
@@ -45,7 +61,7 @@ def score(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 8, import
     program = lambda model, y, mask, keys: _score(model, y, mask, keys, samples, importance_samples)  # noqa: E731
     cost = lambda L: 2 * L * frame_cost(model) + L * importance_samples  # noqa: E731
     found = by_recording(program, model, asked.scaled, cost, key)
-    independent = model.config.model in INDEPENDENT
+    independent = model.pgm.independent  # then each frame is a recording of its own
     volumes = [_volume(model, y, independent) for y in asked.raw.sequences]
     frames = [1 if independent else len(y) for y in asked.raw.sequences for _ in range(len(y) if independent else 1)]
     bounds = [terms[: len(v)] - v for (terms, _), v in zip(found, volumes, strict=True)]
@@ -81,7 +97,7 @@ def _score_one(model, y, mask, key, samples, importance_samples):
     """Bound and importance-weighted bound of one sequence: by step if they are independent, else summed (1,)."""
     key_plain, key_weights = jax.random.split(key)
     q = posterior(model, y, mask)
-    unit = (lambda a: a) if model.config.model in INDEPENDENT else (lambda a: compensated_sum(a)[None])
+    unit = (lambda a: a) if model.pgm.independent else (lambda a: compensated_sum(a)[None])
 
     def log_likelihood(key):
         key_x, key_gamma = jax.random.split(key)
@@ -90,7 +106,7 @@ def _score_one(model, y, mask, key, samples, importance_samples):
     def log_weight(key):
         key_x, key_gamma, key_theta = jax.random.split(key, 3)
         x, theta = q.sample(key=key_x), expfam.sample(model.q, key=key_theta)
-        ratio = model.pgm.log_prob(theta, x, mask) - log_q(q.x, x, mask)
+        ratio = model.pgm.log_prob(theta, x, mask) - q.log_density(x, mask)
         return unit(jnp.where(mask, model.observe.draw(key=key_gamma).log_prob(x, y) + ratio, 0))
 
     likelihood = jnp.mean(jax.lax.map(log_likelihood, jax.random.split(key_plain, samples)), 0)
@@ -99,15 +115,3 @@ def _score_one(model, y, mask, key, samples, importance_samples):
         return bound, bound
     weights = jax.lax.map(log_weight, jax.random.split(key_weights, importance_samples))
     return bound, jax.nn.logsumexp(weights, 0) - math.log(importance_samples)
-
-
-def log_q(q: GaussianSmoothed, x: Float[Array, "T D"], mask: Bool[Array, " T"]) -> Float[Array, " T"]:
-    """log q(x_t | x_{t+1}), step by step: the density of the draws that `sample` makes, backwards in time.
-
-    The last real step is on its own, whatever is drawn in the padding after it.
-    """
-    away, real = x - q.mean, mask[1:, None, None]
-    following = jnp.concatenate([jnp.where(real[..., 0], mv(q.gain, away[1:]), 0), jnp.zeros_like(away[:1])])
-    root = jnp.concatenate([jnp.where(real, q.back_sqrt, q.sqrt[:-1]), q.sqrt[-1:]])
-    noise = mv(inv_tril(root), away - following)
-    return -jnp.sum(noise**2, -1) / 2 - logdet_tril(root) - x.shape[-1] / 2 * math.log(2 * math.pi)

@@ -8,11 +8,17 @@ import numpy as np
 from svae._model import DEFAULT_STATES, SVAE
 from svae._prepare import divided
 from svae.baselines._dynamics import fit, log_likelihood
-from svae.baselines._frames import Stretches, project, smallest_noise, stretches
+from svae.baselines._frames import Stretches, project, stretches
 from svae.config import Config
-from svae.data import DataError, Recordings, preprocessed, recordings, sample_frames, settled, standardized
+from svae.data import DataError, Recordings, bout_frames, preprocessed, recordings, sample_frames, settled, standardized
+from svae.pgm import Dynamics, Markov, Normal, graph
 
-KINDS = {"PCA + AR-HMM": "slds", "PCA + Gaussian HMM": "hmm", "PCA + VAR(1)": "lds", "PCA + Gaussian": "gaussian"}
+KINDS = {  # graphs of D dimensions and a chain z
+    "PCA + AR-HMM": lambda D, z: graph(z=z, x=Dynamics(D, given="z")),
+    "PCA + Gaussian HMM": lambda D, z: graph(z=z, x=Normal(D, given="z")),
+    "PCA + VAR(1)": lambda D, z: graph(x=Dynamics(D)),
+    "PCA + Gaussian": lambda D, z: graph(x=Normal(D)),
+}
 SAMPLED, LEAST = 12_000, 500  # frames for the principal components: as many as NUMBERS allow
 NUMBERS = 2**22
 TRAINED = 12_000  # frames that a latent model is fitted to
@@ -35,15 +41,16 @@ def baselines(model: SVAE, data: Any) -> Baselines:
     train, held = (None if part is None else standardized(part, model.scaling) for part in _divided(model, data))
     if held is None:
         return Baselines({}, 0, "nothing was held out")
-    frames = sample_frames(train, min(SAMPLED, max(LEAST, NUMBERS // math.prod(model.shape))), model.config.seed)
-    found = project(frames.reshape(len(frames), -1), model.config.latent_dim, smallest_noise(model))
+    frames = sample_frames(train, min(SAMPLED, max(LEAST, NUMBERS // math.prod(model.shape))), model.config.split_seed)
+    found = project(frames.reshape(len(frames), -1), model.config.latent_dim)
     log_scale = np.log(np.asarray(model.scaling.scale, float)).reshape(-1)
     train, held = stretches(train, found, log_scale, TRAINED), stretches(held, found, log_scale, SCORED)
     gaps = 1 - min(train.whole, held.whole)
     if gaps > 1 - WHOLE:
         return Baselines({}, 0, f"{100 * gaps:.0f} % of the frames have missing entries, which PCA cannot leave out")
     partly = "frames with missing entries are left out" if held.whole < 1 else ""
-    return Baselines(_scores(model.config, train, held), held.frames, partly)
+    duration = model.config.target_duration or bout_frames(preprocessed(recordings(data), model.preprocess))
+    return Baselines(_scores(model.config, duration, train, held), held.frames, partly)
 
 
 def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
@@ -54,8 +61,13 @@ def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
     return divided(seen, model.config)
 
 
-def _scores(config: Config, train: Stretches, held: Stretches) -> dict[str, float]:
+def _scores(config: Config, duration: float, train: Stretches, held: Stretches) -> dict[str, float]:
     K = config.states or DEFAULT_STATES
-    kinds = {name: kind for name, kind in KINDS.items() if K > 1 or kind not in ("slds", "hmm")}
-    fitted = {name: fit(kind, train.x, K, config) for name, kind in kinds.items()}
+    z = Markov(K, concentration=float(K), stickiness=0.0)
+    graphs = {name: make(train.x[0].shape[1], z) for name, make in KINDS.items()}
+    fitted = {
+        name: fit(pgm, train.x, duration, config.split_seed)
+        for name, pgm in graphs.items()
+        if K > 1 or not pgm.discrete
+    }
     return {name: log_likelihood(*parts, held) * held.observed - held.volume for name, parts in fitted.items()}

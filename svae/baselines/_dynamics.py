@@ -8,23 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from svae._initialize import stickiness, with_stickiness
-from svae._states import find_states
 from svae.baselines._frames import Stretches
-from svae.config import Config
 from svae.expfam import NIW, Dirichlet, LinearGaussian, map_families
-from svae.pgm import PGMS, AbstractPGM
+from svae.pgm import Graph
+from svae.starting import find_states
 
 TOGETHER = 16  # stretches in a batch
 
 
-def fit(kind: str, x: list[np.ndarray], K: int, config: Config) -> tuple[AbstractPGM, Any]:
-    """A latent model of scores, and its parameters at their mean."""
-    pgm = PGMS[kind](x[0].shape[1], K, concentration=config.concentration, stickiness=config.stickiness)
+def fit(pgm: Graph, x: list[np.ndarray], duration: float, seed: int) -> tuple[Graph, Any]:
+    """A latent model of scores, and its parameters at their mean; the same whatever network or seed is compared."""
     weights = [np.ones((len(part), 1)) for part in x]
-    if kind in ("slds", "hmm"):
-        duration = config.target_duration
-        found = find_states(x, K, dynamic=kind == "slds", duration=duration, seed=config.seed, starts=1)
-        pgm = pgm if duration is None else with_stickiness(pgm, stickiness(found, K))
+    if pgm.chained:
+        found = find_states(x, pgm.states, dynamic=pgm.dynamic, duration=duration, seed=seed, starts=1)
+        pgm = with_stickiness(pgm, stickiness(found, pgm.states))
         weights = found.weights
     return pgm, map_families(_mean, pgm.initialize(x, weights))
 
@@ -39,7 +36,7 @@ def _mean(q: Any) -> Any:
     return LinearGaussian(W, jnp.asarray(root, W.dtype))
 
 
-def log_likelihood(pgm: AbstractPGM, theta: Any, held: Stretches) -> float:
+def log_likelihood(pgm: Graph, theta: Any, held: Stretches) -> float:
     """log p(z_t | z_1 .. z_{t-1}) in model units, the mean over all frames."""
     L, total = max(map(len, held.x)), sum(float(rest.sum()) for rest in held.rest)
     for part in (held.x[i : i + TOGETHER] for i in range(0, len(held.x), TOGETHER)):

@@ -10,12 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from svae._model import SVAE
 from svae.data import DataError, Recordings
-from svae.nets.likelihoods import LOG_SD_RANGE, FixedScale, LearnedScale
+from svae.nets import LEAST_SD
 
 LONGEST = 2000  # frames of a stretch
-LEAST = 1e-3  # sd of the noise of an entry, in model units
 
 
 class Projection(NamedTuple):
@@ -42,18 +40,10 @@ class Stretches(NamedTuple):
         return sum(map(len, self.x))
 
 
-def smallest_noise(model: SVAE) -> float:
-    """The least sd that the model has learned for an entry."""
-    scale = model.observe.likelihood.scale
-    if isinstance(scale, LearnedScale):
-        return float(np.exp(np.min(np.asarray(scale.log_sd))))
-    return scale.sd if isinstance(scale, FixedScale) else scale.sd * math.exp(-LOG_SD_RANGE)
-
-
-def project(frames: Float[np.ndarray, "N P"], D: int, least: float) -> Projection:
+def project(frames: Float[np.ndarray, "N P"], D: int) -> Projection:
     """PCA, and the noise that makes the rest of these frames likeliest.
 
-    An entry that hardly varies, by less than the model's `least` noise, has that noise: its density would grow without
+    No entry has less noise than models may learn (LEAST_SD): the density of one that hardly varies would grow without
     bound and say nothing of the frames.
     """
     seen = np.isfinite(frames)
@@ -61,12 +51,12 @@ def project(frames: Float[np.ndarray, "N P"], D: int, least: float) -> Projectio
     centre = np.where(seen, frames, 0).sum(0, dtype=float) / count
     centred = np.where(seen, frames - centre, 0)
     V, sd = _principal(centred, min(D, *frames.shape))
-    moving = np.sqrt((centred**2).sum(0) / count) >= least
+    moving = np.sqrt((centred**2).sum(0) / count) >= LEAST_SD
     away = centred - centred @ V @ V.T
-    noise = np.maximum((np.where(seen, away, 0) ** 2).sum(0) / count, LEAST**2)
+    noise = np.maximum((np.where(seen, away, 0) ** 2).sum(0) / count, LEAST_SD**2)
     free = int(moving.sum()) - len(sd)
     factor = float(np.mean(_square(V, noise, away[seen.all(1)]))) / free if free > 0 and seen.all(1).any() else 1.0
-    return Projection(V, centre, sd, np.where(moving, np.maximum(noise * factor, LEAST**2), least**2))
+    return Projection(V, centre, sd, np.where(moving, np.maximum(noise * factor, LEAST_SD**2), LEAST_SD**2))
 
 
 def _principal(centred: np.ndarray, D: int) -> tuple[np.ndarray, np.ndarray]:

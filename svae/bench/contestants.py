@@ -13,7 +13,6 @@ import numpy as np
 from svae import _elbo, _fit, _optimizer, _program, expfam
 from svae.bench import _plain_chains, _plain_step, _problems
 from svae.messages import fixed_point
-from svae.pgm import slds
 from svae.pgm._mean_field import MAX_ITERATIONS, TOLERANCE, implicit
 
 
@@ -24,7 +23,7 @@ def converged(f, node, args):
 
 def natural(eta) -> dict:
     """Our natural parameters, or a direction in them, as the plain form keeps them."""
-    return {name: _family(family) for name, family in eta._asdict().items()}
+    return {name: _family(family) for block in eta for name, family in block._asdict().items()}
 
 
 def _family(eta):
@@ -46,18 +45,19 @@ def sweeps(problem) -> dict[str, int]:
     """That mean field takes for the slowest sequence of the batch, to the tolerance of a fit: ours, which leaps, and
     the plain form, which does not."""
     model, (y, mask, *_) = problem.model, problem.piece
-    if not isinstance(model.pgm, slds.SLDS):
+    if not model.pgm.discrete:
         return {"svae": 0, "plain": 0}
-    args = slds.tables(expfam.moments(model.q)), jax.vmap(model.recognize)(y, mask), mask
-    slowest = jax.jit(lambda count, args: jnp.max(jax.vmap(count, ((None, 0, 0),))(args)), static_argnums=0)
-    return {"svae": int(slowest(_leaping, args)), "plain": int(slowest(_plainly_swept, args))}
+    args = model.pgm.tables(expfam.moments(model.q)), jax.vmap(model.recognize)(y, mask), mask
+    count = lambda kind, args: kind(model.pgm, (args[0], model.pgm.by_block(args[1]), args[2]))  # noqa: E731
+    slowest = lambda kind: jnp.max(jax.vmap(lambda *a: count(kind, a), (None, 0, 0))(*args))  # noqa: E731
+    return {name: int(jax.jit(slowest, static_argnums=0)(kind)) for name, kind in KINDS.items()}
 
 
-def _leaping(args):
-    return implicit(slds._sweep, _no_word(args), args).iterations
+def _leaping(pgm, args):
+    return implicit(pgm.sweep, pgm.no_word(args), args).iterations
 
 
-def _plainly_swept(args):
+def _plainly_swept(pgm, args):
     """Sweeps until no entry changes by more than the tolerance."""
 
     def more(state):
@@ -66,15 +66,14 @@ def _plainly_swept(args):
 
     def step(state):
         node, _, taken = state
-        new = slds._sweep(node, args)
-        return new, jnp.max(jnp.abs(new - node)), taken + 1
+        new = pgm.sweep(node, args)
+        change = jax.tree.map(lambda a, b: jnp.max(jnp.abs(a - b)), new, node)
+        return new, jnp.max(jnp.stack(jax.tree.leaves(change))), taken + 1
 
-    return jax.lax.while_loop(more, step, (_no_word(args), jnp.inf, 0))[2]
+    return jax.lax.while_loop(more, step, (pgm.no_word(args), jnp.inf, 0))[2]
 
 
-def _no_word(args):
-    moments, potentials, mask = args
-    return jnp.zeros((len(mask), len(moments.init.log_prob)), potentials.h.dtype)
+KINDS = {"svae": _leaping, "plain": _plainly_swept}
 
 
 def chain(number: int):
@@ -85,7 +84,7 @@ def gradients(name: str, number: int):
     """Value and leaves of the gradient, of ours and of the plain form."""
     problem = _problems.problem(name)
     model = jax.tree.map(lambda a: jnp.asarray(a, float) if eqx.is_inexact_array(a) else a, problem.model)
-    number = number if isinstance(model.pgm, slds.SLDS) else 0
+    number = number if model.pgm.discrete else 0
     if number:
         model = dataclasses.replace(model, pgm=dataclasses.replace(model.pgm, solve=converged))
     y, key, networks = jnp.asarray(problem.piece.y, float), jax.random.key(1), (model.recognize, model.observe)

@@ -1,8 +1,12 @@
 """The command line; numpy, jax and the rest are imported only when a command needs them."""
 
+import contextlib
 import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
@@ -22,6 +26,7 @@ from svae.cli import (
 )
 from svae.cli._app import app, command
 from svae.cli._errors import USAGE, exit_code, tell, tell_warning
+from svae.cli._machine import quiet_compiler
 
 __all__ = ["app", "asking", "benching", "checking", "comparing", "experiments", "exporting", "fitting", "looking"]
 __all__ += ["judging", "main", "predicting", "reporting", "sweeping"]
@@ -32,9 +37,39 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     command.set(("svae", *arguments))
+    if not {"--coordinator", "--distributed"} & set(arguments):
+        quiet_compiler()
     with warnings.catch_warnings():
         warnings.showwarning = tell_warning
-        return _run(arguments, "--json" in arguments)
+        with _terminated():
+            code = _run(arguments, "--json" in arguments)
+    _leave_work_behind(code)
+    return code
+
+
+@contextlib.contextmanager
+def _terminated() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, with a sentence; a verb that has something to save answers it itself."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit(number: int, frame: object) -> None:
+    raise SystemExit(TERMINATED)
+
+
+def _leave_work_behind(code: int) -> None:
+    """End now if work was left in the middle of something: an orderly end would wait for it."""
+    if "svae.runs._attended" in sys.modules and sys.modules["svae.runs._attended"].left_behind():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _missing(error: MissingArgumentError) -> str:
@@ -68,6 +103,6 @@ def _run(arguments, json):
     except Exception as error:
         code = exit_code(error)
         if code is None:
-            tell(f"unforeseen {type(error).__name__}: {error}", 1, json)
+            tell(f"unexpected {type(error).__name__}: {error}", 1, json)
             raise
         return tell(str(error), code, json)

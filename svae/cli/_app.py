@@ -10,16 +10,14 @@ from svae.cli._errors import MEANINGS
 from svae.cli._examples import EXAMPLES
 
 command: ContextVar[tuple[str, ...]] = ContextVar("command", default=("svae",))  # the command line, for provenance
+Match = Annotated[list[str] | None, Parameter(name="--match")]
 Json = Annotated[bool, Parameter(help="Print JSON instead of a table.")]
 
 
 def _version():
-    from importlib.metadata import PackageNotFoundError, version
+    import svae
 
-    try:
-        return version("svae")
-    except PackageNotFoundError:
-        return "a source tree that is not installed"
+    return svae.__version__
 
 
 app = App(

@@ -6,12 +6,12 @@ USAGE = 2
 CODES = {"ConfigError": USAGE, "DataError": 3, "StoreError": 4, "RunError": 4, "FitError": 5, "ProcessError": 6}
 MEANINGS = {  # for --help and the docs
     0: "done",
-    1: "an error that nobody foresaw; its traceback is shown",
+    1: "an unexpected error; its traceback is shown",
     2: "a mistake in the command or its configuration",
     3: "data that cannot be read or used",
     4: "a run folder or a model that cannot be read or written, or is in use",
     5: "the fit failed",
-    6: "another process of the run is gone, or they cannot work together",
+    6: "another process of the run has ended, or they cannot work together",
     130: "stopped by Ctrl-C, after saving",
     143: "stopped by SIGTERM, after saving",
 }

@@ -24,6 +24,11 @@ def use_compilation_cache() -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def quiet_compiler() -> None:
+    """The compiler's own warnings are for its authors; several processes need them to know that one is gone."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
 def use_few_heaps() -> None:
     """glibc gives every thread a heap of its own, and those of a compiler stay behind: 330 MiB of a fit's peak.
 

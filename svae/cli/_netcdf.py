@@ -21,7 +21,7 @@ def frames(values: Any, before: tuple[str, ...], words: str) -> Variable:
 
 def clock(values: Any, rate: float | None) -> Variable:
     """When each frame was taken; frame numbers where no rate is known."""
-    return Variable(("time",), values, "s" if rate else "frame", "time of the frame")
+    return Variable(("time",), values, "s" if rate else "frame", "time of the frame" if rate else "number of the frame")
 
 
 def write(file: Path, recording: str, variables: dict[str, Variable]) -> None:

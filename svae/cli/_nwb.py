@@ -68,8 +68,8 @@ def _series(module, name, values, time, unit, words):
 def _intervals(group, bouts, names, text):
     _typed(group, "TimeIntervals", {"description": "stretches of one state"})
     table = {
-        "start_time": (np.array([b.start_s for b in bouts]), "start of the bout in seconds"),
-        "stop_time": (np.array([b.stop_s for b in bouts]), "end of the bout in seconds"),
+        "start_time": (np.array([b.start for b in bouts]), "start of the bout in seconds"),
+        "stop_time": (np.array([b.stop for b in bouts]), "end of the bout in seconds"),
         "state": (np.array([b.state for b in bouts], np.int64), "the state"),
         "state_name": ([names.get(b.state, f"state {b.state}") for b in bouts], "the name of the state"),
         "probability": (np.array([b.probability for b in bouts]), "mean probability of the state"),

@@ -4,12 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from svae.cli._values import assignments, duration
-from svae.config import Config, ConfigError
-
-LONG = 500  # frames; longer recordings are fitted in windows unless told otherwise
-WINDOW, OVERLAP = 200, 20
-PATIENCE = 4  # measurements of the held-out bound, ten in a fit, without improvement before it stops early
-SAMPLED = 2000  # frames that are looked at for missing entries
+from svae.config import ConfigError
 
 
 def limit_of(text: str) -> float:
@@ -45,29 +40,3 @@ def in_frames(options: dict[str, Any], rate: float | None) -> dict[str, Any]:
     if not isinstance(text, str):
         return options
     return options | {"target_duration": duration(text, "--target-duration").frames(rate, "--target-duration")}
-
-
-def suited(options: dict[str, Any], recordings: Any) -> dict[str, Any]:
-    """Options that depend on the data: windows for long recordings, a mask channel where entries are missing."""
-    import numpy as np
-
-    from svae.data import sample_frames
-
-    found, model = {"patience": PATIENCE}, options.get("model", "slds")
-    if model in ("hmm", "lds", "slds") and "window" not in options and max(map(len, recordings.sequences)) > LONG:
-        found |= {"window": WINDOW, "overlap": OVERLAP}
-    if np.isnan(sample_frames(recordings, SAMPLED, seed=0)).any():
-        found["missing"] = True
-    return found | (_time_scale(options, recordings) if model in ("hmm", "slds") else {})
-
-
-def _time_scale(options, recordings) -> dict[str, Any]:
-    """How long a state lasts, from how long the data remember, and as many prior counts as there are states."""
-    from svae._model import DEFAULT_STATES
-    from svae.data import bout_frames, find_preprocess, preprocessed
-
-    found = {"concentration": float(options.get("states") or DEFAULT_STATES)}  # a switch never seen stays possible
-    if "stickiness" in options or "target_duration" in options:
-        return found
-    seen = preprocessed(recordings, find_preprocess(recordings, Config.make(options)))
-    return found | {"target_duration": bout_frames(seen)}

@@ -2,8 +2,14 @@
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+
+def say(sentences: Iterable[str]) -> None:
+    """What the user should know beside the answer, one line each, on stderr."""
+    for sentence in sentences:
+        print(f"svae: {sentence}", file=sys.stderr)
 
 
 def report(numbers: dict[str, Any], title: str, json: bool) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from svae.cli._machine import use_compilation_cache
+from svae.cli._print import say
 
+WORSE = 2.0  # times the median error of the training recordings
 IN_USE = 0.01  # of all frames that a state in use has at least
 
 
@@ -31,14 +33,40 @@ def open_model(path: Path) -> Any:
     return Run(path).model()
 
 
-def open_data(path: Path, data: str, fps: float | None, dataset: str | None) -> Any:
-    """Recordings to ask the model of `path` about; what is left open is as it was in its run."""
-    from svae.data import load
+def open_both(
+    path: Path, data: str, fps: float | None, dataset: str | None, match: list[str] | None = None
+) -> tuple[Any, Any]:
+    """The model of `path` and recordings to ask it about; what is left open is as it was in its run.
+
+    What was done to match them, and which are far from its training, is said on stderr.
+    """
+    from svae._queries import far
+    from svae.data import load, renamed
 
     before = _source(path)
     found = load(data, fps=fps, dataset=dataset or before.get("dataset"))
-    timed = found.fps is not None or any(t is not None for t in found.times)
-    return found if timed else found._replace(fps=before.get("fps"))
+    model, notes = open_model(path), list(found.notes)
+    rate = before.get("fps") or model.layout.fps
+    if rate and found.fps is None and not any(t is not None for t in found.times):
+        found = found._replace(fps=rate)
+        notes.append(f"The data do not say their frame rate; it is taken to be {rate:.4g}, as in training.")
+    if match:
+        found = renamed(found, matches(match))
+    say([*notes, *far(model, found)])
+    return model, found
+
+
+def matches(pairs: list[str]) -> dict[str, str]:
+    """--match MODEL=DATA: the name in the model of each name in the data."""
+    from svae.config import ConfigError
+
+    found = {}
+    for pair in pairs:
+        model, equals, data = (part.strip() for part in pair.partition("="))
+        if not (model and equals and data) or data in found:
+            raise ConfigError(f"--match needs MODEL=DATA such as nose=snout, once for each name, not {pair!r}")
+        found[data] = model
+    return found
 
 
 def _source(path: Path) -> dict[str, Any]:
@@ -49,6 +77,38 @@ def _source(path: Path) -> dict[str, Any]:
         return {}
     provenance = Run(path).provenance()
     return {"fps": provenance.get("fps"), "dataset": (provenance.get("source") or {}).get("dataset")}
+
+
+def usual_bound(path: Path) -> float | None:
+    """The held-out bound of a run, nats per frame; None for a model without a run."""
+    from svae.runs import Run, is_run
+
+    return Run(path).held_out() if is_run(path) else None
+
+
+def unlike(path: Path, out: Path, names: Any) -> list[str]:
+    """Recordings, labelled into `out`, whose frames are reconstructed much worse than those of the run."""
+    import numpy as np
+
+    from svae.data import safe_names
+    from svae.runs import Run, RunError, is_run
+    from svae.runs._posterior import read_posterior
+
+    if not is_run(path):
+        return []
+    run, found = Run(path), []
+    try:
+        usual = np.median([np.nanmedian(run.posterior(name).error) for name in run.recordings()[:20]])
+    except (RunError, ValueError):  # a run that is going on has no answers yet
+        return []
+    for name, file in zip(names, safe_names(names), strict=True):
+        error = read_posterior(out / "posterior" / f"{file}.nc").error
+        ratio = float(np.nanmedian(error) / usual) if usual > 0 and np.isfinite(error).any() else 1.0
+        if ratio > WORSE:
+            found.append(
+                f"{name}: its frames are reconstructed {ratio:.2g} times worse than in training; trust its states less."
+            )
+    return found
 
 
 def random_key(seed: int) -> Any:
@@ -105,6 +165,7 @@ def summary(run: Any) -> dict[str, Any]:
         "seconds": last.get("seconds"),
         **_bouts(run),
         **_trust(run),
+        "warnings": run.warnings(),
     }
 
 
@@ -112,22 +173,23 @@ def _bouts(run):
     if not (run.path / "bouts.csv").exists():
         return {}
     found = run.bouts()
-    lengths = [bout.stop_s - bout.start_s for bout in found]
+    lengths = [bout.stop - bout.start for bout in found]
+    unit = found[0].unit if found else "s"
     used, total = collections.Counter(), sum(lengths)
     for bout, length in zip(found, lengths, strict=True):
         used[bout.state] += length
     return {
         "states_in_use": sum(time >= IN_USE * total for time in used.values()),
         "bouts": len(lengths),
-        "median_bout_s": statistics.median(lengths) if lengths else None,
-        "target_duration_s": _target(run),
+        f"median_bout_{unit}": statistics.median(lengths) if lengths else None,
+        f"target_duration_{unit}": _target(run, unit),
     }
 
 
-def _target(run):
+def _target(run, unit):
     """The mean duration of a bout that was asked for, on the clock of the run."""
-    frames = run.config.target_duration
-    return None if frames is None else frames / (run.provenance().get("fps") or 1.0)
+    frames, rate = run.config.target_duration, run.provenance().get("fps")
+    return frames if frames is None or unit == "frames" or not rate else frames / rate
 
 
 def _trust(run):

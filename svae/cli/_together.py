@@ -110,13 +110,13 @@ def _gone(who: Processes) -> str:
 
 
 def _told(error: BaseException, json: bool) -> int | None:
-    """Say how this process ended, and give its exit code; None where nobody foresaw it."""
+    """Say how this process ended, and give its exit code; None for an unexpected error."""
     if isinstance(error, KeyboardInterrupt):
         return tell("stopped by Ctrl-C; what was saved is intact", INTERRUPTED, json)
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return tell("stopped by SIGTERM; what was saved is intact", error.code, json)
     code = exit_code(error) if isinstance(error, Exception) else None
-    tell(str(error) if code else f"unforeseen {type(error).__name__}: {error}", code or 1, json)
+    tell(str(error) if code else f"unexpected {type(error).__name__}: {error}", code or 1, json)
     return code
 
 

@@ -1,11 +1,12 @@
 """Verbs that ask a fitted model about recordings: apply, score, impute."""
 
 from pathlib import Path
+from typing import Any, Literal
 
 from svae.cli import _netcdf
-from svae.cli._app import Json, verb
-from svae.cli._print import report, report_rows
-from svae.cli._runs import frame_rate, labels_of, open_data, open_model, random_key, stem
+from svae.cli._app import Json, Match, verb
+from svae.cli._print import report, report_rows, say
+from svae.cli._runs import frame_rate, labels_of, open_both, random_key, stem, unlike, usual_bound
 
 
 @verb
@@ -17,6 +18,7 @@ def apply(
     out: Path | None = None,
     fps: float | None = None,
     dataset: str | None = None,
+    match: Match = None,
     json: Json = False,
 ):
     """Label new recordings: states, their probabilities, latents and bouts, one netCDF file each and bouts.csv.
@@ -27,12 +29,14 @@ def apply(
         out: The folder to write; RUN/applied/NAME-OF-DATA unless given.
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
+        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
     """
     from svae.runs import apply
 
-    recordings = open_data(run, data, fps, dataset)
+    model, recordings = open_both(run, data, fps, dataset, match)
     out = out or run / "applied" / stem(data)
-    names = apply(open_model(run), recordings, out, labels_of(run))
+    names = apply(model, recordings, out, labels_of(run))
+    say(unlike(run, out, names))
     report(
         {"folder": str(out), "recordings": list(names), "count": len(names), "frames": recordings.frames}, data, json
     )
@@ -49,6 +53,7 @@ def score(
     seed: int = 0,
     fps: float | None = None,
     dataset: str | None = None,
+    match: Match = None,
     json: Json = False,
 ):
     """How well the model predicts recordings: the held-out bound in nats per frame, higher is better.
@@ -61,11 +66,14 @@ def score(
         seed: Seed of the draws.
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
+        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
     """
     import svae
+    from svae._queries import low_bounds
 
-    recordings, model = open_data(run, data, fps, dataset), open_model(run)
+    model, recordings = open_both(run, data, fps, dataset, match)
     found = svae.score(model, recordings, key=random_key(seed), samples=samples, importance_samples=importance_samples)
+    say(low_bounds(model, recordings.names, found.recordings, usual_bound(run)))
     each = [{"recording": n, "bound": b} for n, b in zip(recordings.names, found.recordings, strict=True)]
     report(found._asdict() | {"recordings": each, "frames": recordings.frames}, data, json)
 
@@ -78,37 +86,47 @@ def impute(
     *,
     samples: int = 32,
     starts: int = 8,
+    to: Literal["netcdf", "csv"] = "netcdf",
     out: Path | None = None,
     seed: int = 0,
     fps: float | None = None,
     dataset: str | None = None,
+    match: Match = None,
     json: Json = False,
 ):
-    """Fill what is missing (NaN) with its predictive mean, and write how sure that is, one netCDF file per recording.
+    """Fill what is missing (NaN) with its predictive mean, and write how sure that is, one file per recording.
 
-    Frames are those that the model sees: of keypoints, points about the body's own centre and heading.
+    With --to csv the numbers are those of the file: keypoints are put back where they were filmed, a csv file keeps its
+    rows, columns and headers, and only what was missing changes; a filled keypoint gets the likelihood 1. filled.csv
+    lists what was filled in, with its standard deviation. netCDF holds the frames that the model sees: of keypoints,
+    points about the body's own centre and heading.
 
     Args:
         run: A run folder or a saved model.
         data: A file, a folder or a pattern.
         samples: Draws that the mean is taken over.
         starts: Paths of states that a stretch without frames is started from.
+        to: The format; csv has the coordinates and the layout of the file that was given.
         out: The folder to write; RUN/imputed/NAME-OF-DATA unless given.
         seed: Seed of the draws.
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
+        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
     """
     import numpy as np
 
     import svae
     from svae.data import seconds
 
-    recordings = open_data(run, data, fps, dataset)
-    model = open_model(run)
+    model, recordings = open_both(run, data, fps, dataset, match)
     found = svae.impute(model, recordings, key=random_key(seed), samples=samples, starts=starts)
+    out = out or run / "imputed" / stem(data)
+    if to == "csv":
+        report_rows({"folder": str(out)}, _as_csv(out, data, recordings, model, found), json)
+        return
     prepared = "" if model.preprocess.kind == "none" else f", after the model's preprocessing ({model.preprocess.kind})"
     words = f"frames as observed, or filled in{prepared}"
-    out, rate, rows = out or run / "imputed" / stem(data), frame_rate(recordings), []
+    rate, rows = frame_rate(recordings), []
     for i, name in enumerate(found.names):
         written = {
             "time": _netcdf.clock(seconds(recordings, i), rate),
@@ -118,3 +136,21 @@ def impute(
         _netcdf.write(out / f"{name}.nc", name, written)
         rows.append({"recording": name, "frames": len(found.frames[i]), "filled": int(np.sum(found.sd[i] > 0))})
     report_rows({"folder": str(out)}, rows, json)
+
+
+def _as_csv(out, data, recordings, model, found) -> list[dict[str, Any]]:
+    """Write the files; a row for each recording."""
+    import numpy as np
+
+    from svae.cli import _filled
+    from svae.cli._placed import filled
+
+    made = [
+        filled(model.preprocess, np.asarray(y[:], float), frames, sd)
+        for y, frames, sd in zip(recordings.sequences, found.frames, found.sd, strict=True)
+    ]
+    _filled.write(out, data, recordings, made)
+    return [
+        {"recording": n, "frames": len(one.frames), "filled": int(one.new.sum()), "frames_placed_between": one.between}
+        for n, one in zip(recordings.names, made, strict=True)
+    ]

@@ -7,8 +7,10 @@ from typing import Any, Literal
 
 from svae.cli import _cost
 from svae.cli._app import Json, verb
-from svae.cli._print import print_json, print_table, report
-from svae.cli._runs import frame_rate
+from svae.cli._doubts import of_config, of_data
+from svae.cli._machine import use_compilation_cache
+from svae.cli._print import print_json, print_table
+from svae.cli._runs import frame_rate, open_model
 from svae.config import MODELS, Config
 
 FAR = 8.0  # robust standard deviations from the median that make an outlier
@@ -22,12 +24,13 @@ def check(
     data: str,
     /,
     *,
-    model: Literal[MODELS] = "slds",
+    model: Literal[MODELS] = Config.model,
     states: int | None = None,
     latent_dim: int = 8,
     steps: int = 1000,
     fps: float | None = None,
     dataset: str | None = None,
+    run: Path | None = None,
     figure: Path = Path("check.png"),
     json: Json = False,
 ):
@@ -36,34 +39,65 @@ def check(
     Args:
         data: A file, a folder or a pattern.
         model: The latent model that the forecast is for.
-        states: Its number of states.
+        states: Its number of states; 10 unless given.
         latent_dim: Its latent dimensions.
         steps: Steps of its fit.
         fps: Frames per second of data that do not say it themselves.
         dataset: Which array of a container, or which columns of a table, to take.
+        run: A run folder or a saved model; says how far the data are from its training.
         figure: The figure to write, in the format of its ending; needs the extra svae[figures].
     """
     import svae.data
-    from svae.cli._options import suited
+    from svae._defaults import suited
 
+    use_compilation_cache()
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
-    notes = svae.data.check(recordings)
+    notes = [*of_data(recordings), *svae.data.check(recordings)]
     chosen = {"model": model, "states": states, "latent_dim": latent_dim, "steps": steps}
     config = Config.make({**suited(chosen, recordings), **chosen})
+    notes += of_config(recordings, config)
+    notes += [] if run is None else _against(run, recordings)
     scale = _scale(recordings)
     found = [_look(recordings, i, scale) for i in range(len(recordings.names))]
-    forecast = _cost.forecast(recordings, config)
+    forecast = _forecast(recordings, config, notes)
     drawn = _try_to_draw(figure, recordings, found, scale)
-    rows = [_row(name, y, f) for name, y, f in zip(recordings.names, recordings.sequences, found, strict=True)]
+    timed = frame_rate(recordings) is not None
+    rows = [_row(name, y, f, timed) for name, y, f in zip(recordings.names, recordings.sequences, found, strict=True)]
     if json:
-        about = {"frames_per_second": frame_rate(recordings), "notes": notes, "forecast": forecast, "figure": drawn}
+        about = {
+            "frames_per_second": frame_rate(recordings),
+            "notes": notes,
+            "forecast": None if forecast is None else forecast._asdict(),
+            "figure": drawn,
+        }
         print_json({"recordings": rows} | about)
         return
     print_table(data, list(rows[0]), [list(row.values()) for row in rows])
-    report(forecast, f"a fit of {model}, about", False)
+    if forecast is not None:
+        print(f"A fit of {model}: {_cost.words(forecast, config)}, and about {forecast.memory_gb:.1f} GB of memory.")
     for note in notes:
         print(note)
     print(f"figure: {drawn}" if drawn else "no figure", file=sys.stderr)
+
+
+def _against(run, recordings) -> list[str]:
+    """How far the recordings are from what a model was fitted to."""
+    from svae._queries import far
+
+    return far(open_model(run), recordings)
+
+
+def _forecast(recordings, config, notes):
+    """Of a fit with this configuration; None, and one more note, where the recordings cannot be fitted."""
+    from svae._prepare import FitError
+    from svae.data import DataError
+    from svae.runs import forecast
+
+    try:
+        return forecast(recordings, config)
+    except (DataError, FitError) as error:
+        notes.append(f"no forecast, these recordings cannot be fitted: {error}")
+        return None
 
 
 def _scale(recordings):
@@ -109,7 +143,7 @@ def _look(recordings, i, scale) -> dict[str, Any]:
     }
 
 
-def _row(name, y, found) -> dict[str, Any]:
+def _row(name, y, found, timed) -> dict[str, Any]:
     entries = int(y.size)
     return {
         "recording": name,
@@ -120,7 +154,7 @@ def _row(name, y, found) -> dict[str, Any]:
         "outliers": found["outliers"],
         "outliers_%": round(100 * found["outliers"] / entries, 4),
         "uneven_steps": found["uneven"],
-        "longest_gap": found["longest_gap"],
+        "longest_gap_s" if timed else "longest_gap_frames": found["longest_gap"],
     }
 
 

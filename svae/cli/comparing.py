@@ -10,17 +10,27 @@ SHOWN = 12  # rows of each table on the screen
 
 
 @verb
-def compare(run: Path, /, *, by: str = "group", groups: Path | None = None, template: bool = False, json: Json = False):
+def compare(
+    run: Path,
+    /,
+    *,
+    by: str = "group",
+    groups: Path | None = None,
+    reference: str | None = None,
+    template: bool = False,
+    json: Json = False,
+):
     """Compare groups of animals: how much each state is used, how long it lasts, and what follows it.
 
     The animal is the unit, never the frame: at least 3 in each group. RUN/compare/BY gets the tables, figures and a
-    paragraph of methods. The first group that the table names is the one that the others are held against.
+    paragraph of methods.
 
     Args:
         run: The run folder, or a folder that `svae apply` wrote.
         by: The column of the table that says the group of each animal.
         groups: A csv table with the columns recording, animal (where one has several recordings) and the groups;
             RUN/groups.csv unless given. A recording without a group is left out.
+        reference: The group that the others are compared with; the first group that the table names unless given.
         template: Write the table with a row for each recording, to be filled in, and end.
     """
     from svae import compare as room
@@ -30,7 +40,7 @@ def compare(run: Path, /, *, by: str = "group", groups: Path | None = None, temp
         names = room.recordings_of(room.bouts_of(run))
         report({"template": str(room.write_template(file, names, by)), "recordings": len(names)}, str(run), json)
         return
-    done = room.compare(run, by, groups)
+    done = room.compare(run, by, groups, reference)
     if json:
         print_json(room.summary(done) | {"tables": done.tables})
     else:

@@ -47,7 +47,7 @@ def paper(
     """Repeat an experiment of the 2016 paper and write its figures and numbers.json.
 
     Pinwheel, dots and gradients are Figures 1, 4 and 5a. Mouse (Figures 5b and 6) fits an LDS SVAE to video and
-    foretells frames that it has not seen; syllables (Figures 7 and 8) finds units of behaviour with 30 states, and
+    predicts frames that it has not seen; syllables (Figures 7 and 8) finds units of behaviour with 30 states, and
     leaves a run folder, OUT/run, with movies.
 
     Args:

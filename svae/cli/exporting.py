@@ -44,7 +44,7 @@ def columns(run: Any, name: str) -> dict[str, Any]:
     found, names = run.posterior(name), run.names
     K, D = found.probability.shape[1], found.mean.shape[1]
     return {
-        "time_s": found.time,
+        "frame" if _counts_frames(run) else "time_s": found.time,
         "state": found.state,
         "state_name": np.array([_name(k, names) for k in found.state]),
         **{f"probability_{k}": found.probability[:, k] for k in range(K)},
@@ -62,12 +62,17 @@ def _csv(run, name, stem) -> Path:
 
 def _bouts(run, file) -> Path:
     """bouts.csv with a last column for the names."""
+    from svae.runs._posterior import edges_of, head_of
+
     names = run.names
-    rows = (
-        (b.recording, b.state, f"{b.start_s:.6f}", f"{b.stop_s:.6f}", f"{b.probability:.4f}", _name(b.state, names))
-        for b in run.bouts()
-    )
-    return _table(file, ("recording", "state", "start_s", "stop_s", "probability", "state_name"), rows)
+    found = run.bouts()
+    rows = ((b.recording, b.state, *edges_of(b), f"{b.probability:.4f}", _name(b.state, names)) for b in found)
+    return _table(file, (*head_of(found), "state_name"), rows)
+
+
+def _counts_frames(run) -> bool:
+    """Whether times of the run are numbers of frames."""
+    return any(bout.unit == "frames" for bout in run.bouts())
 
 
 def _name(state, names) -> str:

@@ -1,17 +1,21 @@
 """Verbs that fit: fit, rerun."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from svae.cli._app import Json, command, verb
+from svae.cli._doubts import of_config, of_data
 from svae.cli._machine import use_compilation_cache, use_few_heaps
-from svae.cli._options import in_frames, limit_of, options_of, suited
-from svae.cli._print import report
+from svae.cli._options import in_frames, limit_of, options_of
+from svae.cli._print import report, say
 from svae.cli._runs import frame_rate, new_folder, stem, summary
 from svae.cli._together import Processes, together
 from svae.config import MODELS, Config, ConfigError
+
+BASELINES, SHARE = 60.0, 0.05  # seconds of --max-time that are kept for the baselines at most, and as a share of it
 
 
 @verb
@@ -42,15 +46,16 @@ def fit(
     """Fit a model to recordings and write a run folder: model, states, latents, bouts, metrics, provenance.
 
     The fit stops early when the held-out bound no longer improves. Ctrl-C saves; --resume goes on exactly. At the end
-    plain models (PCA with an AR-HMM and others) are fitted to the same split, to compare.
+    plain models (PCA with an AR-HMM and others) are fitted to the same split, to compare. How
+    long it will take is forecast when it starts.
 
     Args:
         data: A file, a folder or a pattern such as "day1/*.csv"; with --resume it may be left out.
         model: The latent model; slds unless given.
-        states: An upper bound on the number of states.
-        latent_dim: Dimensions of the continuous latent.
+        states: An upper bound on the number of states; 10 unless given.
+        latent_dim: Dimensions of the continuous latent; 8 unless given.
         target_duration: Mean duration of a state, such as 400ms, 0.4s or 12frames; the stickiness is found from it.
-            Unless given, 4 times as long as the data remember themselves.
+            Unless given, it is estimated from how slowly the data change.
         out: The run folder; runs/NAME-OF-DATA unless given.
         fps: Frames per second of the data, where they do not say it themselves.
         dataset: Which array of a container, or which columns of a table, to take.
@@ -59,41 +64,64 @@ def fit(
         seed: Seed of everything random.
         config: A TOML file of options, such as the config.toml of another run.
         settings: name=value of any option of the configuration, such as --set hidden=[64,64]; may be repeated.
-        max_time: End the fit after this time, such as 30min or 2h, and write its answers.
+        max_time: The time for all of it, such as 30min or 2h: the fit ends as early as its answers need.
         resume: Go on with the run in --out from its newest checkpoint.
         coordinator: HOST:PORT of process 0, for a run of several processes; each gets the same command.
         processes: How many processes there are.
         process_id: Which of them this is; 0 writes the run folder.
         distributed: Find coordinator, processes and process_id from SLURM or Open MPI.
     """
+    from svae.runs import watching
+
     use_few_heaps()
     limit = None if max_time is None else limit_of(max_time)
     named = {"model": model, "states": states, "latent_dim": latent_dim, "target_duration": target_duration}
     named |= {"steps": steps, "restarts": restarts, "seed": seed}
     given = {name: value for name, value in named.items() if value is not None}
-    with together(Processes(coordinator, processes, process_id, distributed), json) as first:
+    source = {"fps": fps, "dataset": dataset}
+    with together(Processes(coordinator, processes, process_id, distributed), json) as first, watching(limit) as watch:
         if not first:
             return _assist(data, out, fps, dataset)
         if resume:
             fixed = [*given, *(settings or []), *([config] if config else [])]
-            run, recordings = _resumed(data, out, fps, dataset, fixed)
+            run, recordings = waited(lambda: _resumed(data, out, fps, dataset, fixed), watch)
         else:
             options = options_of(given, config, settings)
-            run, recordings = _started(data, out, {"fps": fps, "dataset": dataset}, options)
-        train(run, recordings, limit, resume, json, f"svae fit --resume --out {run.path}")
-        _compare(run, recordings)
+            run, recordings = waited(lambda: _started(data, out, source, options), watch)
+        watch.reserve = 0.0 if limit is None else min(BASELINES, limit * SHARE)
+        train(run, recordings, watch, resume, json, f"svae fit --resume --out {run.path}")
+        _compare(run, recordings, watch)
         report(summary(run), str(run.path), json)
+        say(run.warnings()[len(run.provenance().get("notes") or []) :])
     return None
 
 
-def _compare(run, recordings):
+def waited(work: Callable[[], Any], watch: Any) -> Any:
+    """What `work()` gives; a signal or the end of the time is answered while it runs."""
+    from svae.runs import Left, RunError, done
+
+    try:
+        return done(work, watch)
+    except Left:
+        raise RunError("the time was over while the recordings were read: nothing was fitted; give it more") from None
+
+
+def _compare(run, recordings, watch):
     """Baselines on the same split; the fit is done, so nothing that happens here can fail it."""
     import contextlib
+    import sys
 
-    from svae.runs import RunError, write_baselines
+    from svae.runs import Left, RunError, done, saved, write_baselines
 
-    with contextlib.suppress(RunError):
-        write_baselines(run, recordings)
+    watch.reserve, again = 0.0, f"svae baselines {run.path}"
+    try:
+        with contextlib.suppress(RunError):  # also where there is no model yet
+            done(lambda: write_baselines(run, recordings), watch)
+    except (KeyboardInterrupt, SystemExit):
+        print(f"svae: {saved(run)}; the baselines are missing, compute them with  {again}", file=sys.stderr)
+        raise
+    except Left:
+        print(f"svae: there was no time for the baselines; compute them with  {again}", file=sys.stderr)
 
 
 def _assist(data, out, fps, dataset):
@@ -116,15 +144,17 @@ def rerun(run: Path, /, *, out: Path | None = None, json: Json = False):
         run: The run folder to repeat.
         out: The new run folder; RUN-again unless given.
     """
-    from svae.runs import Run, start
+    from svae.runs import Run, start, watching
 
     use_few_heaps()
     first = Run(run)
-    recordings = first.load_data()
     out = out or new_folder(run.with_name(f"{run.resolve().name}-again"))
-    use_compilation_cache()
-    again = start(out, recordings, first.config, source=first.provenance()["source"], command=command.get())
-    train(again, recordings, None, False, json, f"svae fit --resume --out {again.path}")
+    with watching(None) as watch:
+        recordings = waited(first.load_data, watch)
+        use_compilation_cache()
+        source = first.provenance()["source"]
+        again = waited(lambda: start(out, recordings, first.config, source=source, command=command.get()), watch)
+        train(again, recordings, watch, False, json, f"svae fit --resume --out {again.path}")
     report(summary(again) | _comparison(first, again), str(out), json)
 
 
@@ -133,7 +163,9 @@ def _started(data, out, source, options):
     if data is None:
         raise ConfigError("fit needs the data: a file, a folder or a pattern, as in  svae fit walk.npy --out runs/walk")
     recordings = opened({"path": data, **source}, options)
-    return begun(out or new_folder(Path("runs", stem(data))), recordings, {"path": data, **source}, options), recordings
+    run = begun(out or new_folder(Path("runs", stem(data))), recordings, {"path": data, **source}, options)
+    say(recordings.notes)
+    return run, recordings._replace(notes=())  # the run keeps them
 
 
 def opened(source: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -142,16 +174,19 @@ def opened(source: dict[str, Any], options: dict[str, Any]) -> Any:
 
     Config.make({name: value for name, value in options.items() if name != "target_duration"})
     recordings = load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
-    check(recordings)
-    return recordings
+    return recordings._replace(notes=(*of_data(recordings), *check(recordings)))
 
 
 def begun(out: Path, recordings: Any, source: dict[str, Any], options: dict[str, Any]) -> Any:
     """A new run folder; what the user left open is chosen here and written to its config.toml."""
+    from svae._defaults import suited
     from svae.runs import start
 
     options = in_frames(options, frame_rate(recordings))
     config = Config.make({**suited(options, recordings), **options})
+    said = of_config(recordings, config)
+    say(said)
+    recordings = recordings._replace(notes=(*recordings.notes, *said))
     use_compilation_cache()
     return start(out, recordings, config, source=source, command=command.get())
 
@@ -172,18 +207,41 @@ def _resumed(data, out, fps, dataset, given):
     return run, recordings
 
 
-def train(run: Any, recordings: Any, max_time: float | None, resume: bool, json: bool, again: str) -> None:
-    """Fit under the progress bar; who stops it is told how to go on: `again`."""
+def train(run: Any, recordings: Any, watch: Any, resume: bool, json: bool, again: str) -> None:
+    """Fit under the progress bar; who stops it learns what is saved and how to go on: `again`."""
     import sys
 
-    from svae.progress import bar, quiet
-    from svae.runs import train
+    from svae.progress import Plan, bar, quiet
+    from svae.runs import saved, train
+
+    def shown(steps, title):
+        return quiet(steps, title) if json else bar(steps, title, next(plans))
 
     try:
-        train(run, recordings, max_time=max_time, resume=resume, progress=quiet if json else bar)
+        plan = (Plan() if resume or json else _forecast(run, recordings, watch))._replace(end=watch.end)
+        plans = iter([plan, plan._replace(before=0.0, fit=0.0)])  # of the fit, and of the answers
+        train(run, recordings, max_time=watch.left(), resume=resume, progress=shown)
     except (KeyboardInterrupt, SystemExit):
-        print(f"svae: go on with  {again}", file=sys.stderr)
+        print(f"svae: {saved(run)}; go on with  {again}", file=sys.stderr)
         raise
+    if run.provenance()["status"] == "time over":
+        print(f"svae: the time was over: {saved(run)}; go on with  {again}", file=sys.stderr)
+
+
+def _forecast(run, recordings, watch):
+    """Say how long the fit will take."""
+    import sys
+
+    from svae.cli import _cost
+    from svae.progress import Plan
+    from svae.runs import Left, done, forecast
+
+    try:
+        found = done(lambda: forecast(recordings, run.config), watch)
+    except Left:  # the fit says that its time is over
+        return Plan()
+    print(f"svae: {_cost.words(found, run.config)}", file=sys.stderr)
+    return Plan(found.before, found.answers + found.baselines, found.fit)
 
 
 def _comparison(first, again):

@@ -7,7 +7,7 @@ from typing import Any
 from svae.cli._app import Json, _version, verb
 from svae.cli._errors import USAGE
 from svae.cli._machine import examine, use_compilation_cache
-from svae.cli._print import print_json, print_table, report
+from svae.cli._print import print_json, print_table, report, say
 from svae.cli._runs import frame_rate, summary
 
 REFRESH = 1.0  # seconds
@@ -36,11 +36,50 @@ def show(path: str, /, *, fps: float | None = None, dataset: str | None = None, 
     from svae.runs import Run, is_run
 
     if is_run(path):
-        report(summary(Run(path)), path, json)
+        _show_run(Run(path), path, json)
     elif (Path(path) / "manifest.json").exists():
         report(_model(Path(path)), path, json)
     else:
         _show_data(path, fps, dataset, json)
+
+
+def _show_run(run, path, json):
+    """How it stands, and its states one by one, where it has any."""
+    rows, faults = states(run)
+    faults = [*faults, *run.warnings()]
+    if json:
+        print_json(summary(run) | {"states_one_by_one": rows, "warnings": faults})
+        return
+    report(summary(run), path, False)
+    if rows:
+        shown = [{name: value for name, value in row.items() if name != "tracker_fault"} for row in rows]
+        print_table("states", list(shown[0]), [list(row.values()) for row in shown])
+    for sentence in faults:
+        print(sentence)
+
+
+def states(run: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """A row for each state that has frames, the commonest first, and a warning for each possible tracking fault."""
+    from svae.runs._quality import suspects, warning
+
+    found = run.quality()
+    if found is None or len(found.frames) < 2:
+        return [], []
+    name, faulty = (lambda k: run.names.get(k, f"state {k}")), suspects(found)
+    order = [int(k) for k in (-found.frames).argsort(kind="stable") if found.frames[k]]
+    rows = [
+        {
+            "state": k,
+            "name": run.names.get(k, ""),
+            "frames_%": 100 * found.frames[k] / found.frames.sum(),
+            "frames_with_missing_%": 100 * found.share_incomplete[k],
+            "missing_%": 100 * found.share_missing[k],
+            "confidence": float(found.mean_confidence[k]) if found.rated[k] else None,
+            "tracker_fault": k in faulty,
+        }
+        for k in order
+    ]
+    return rows, [warning(found, k, name(k)) for k in order if k in faulty]
 
 
 def _model(path) -> dict[str, Any]:
@@ -83,8 +122,9 @@ def _show_data(path, fps, dataset, json):
         | {"ends_s": float(seconds(found, i)[-1]) if rate and len(y) else None}
         for i, (name, y) in enumerate(zip(found.names, found.sequences, strict=True))
     ]
+    say(found.notes)
     if json:
-        print_json({"recordings": rows, "frames": found.frames})
+        print_json({"recordings": rows, "frames": found.frames, "notes": found.notes})
     else:
         print_table(path, list(rows[0]), [list(row.values()) for row in rows])
 

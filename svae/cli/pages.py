@@ -1,4 +1,7 @@
-"""docs/cli/*.md from the signatures, docstrings and examples that --help shows:  python -m svae.cli.pages docs/cli"""
+"""docs/cli/*.md from the signatures, docstrings and examples that --help shows, and from the options of a fit.
+
+python -m svae.cli.pages docs/cli
+"""
 
 import inspect
 import re
@@ -12,7 +15,25 @@ from cyclopts import Parameter
 from svae.cli import app
 from svae.cli._errors import MEANINGS
 from svae.cli._examples import EXAMPLES
+from svae.config import LIKELIHOODS, MODELS, NETWORKS, PRECISIONS, PREPROCESSING, VARIANCES, WEIGHTS, Config
 
+CHOICES = {
+    "preprocess": PREPROCESSING,
+    "model": MODELS,
+    "network": NETWORKS,
+    "precision": PRECISIONS,
+    "likelihood": LIKELIHOODS,
+    "variance": VARIANCES,
+    "weights": WEIGHTS,
+}
+OPTIONS = """\
+# Options
+
+Every option of a model and of its fit. In Python they are the arguments of `svae.Config` and `svae.make`, in the shell
+`--set name=value` and a few flags of [`svae fit`](fit.md), in scikit-learn the parameters of the estimators; a run
+folder keeps all of them in `config.toml`. A mistyped name is answered with the nearest one. `svae fit` chooses some by
+the data where they are not given; what it chose is in `config.toml`.
+"""
 ARGUMENT = re.compile(r"^ {4}(\w+): (.*)$")
 INTRODUCTION = """\
 Recordings in; states, latents and forecasts out. `svae VERB --help` shows what these pages show, and a mistyped verb,
@@ -37,7 +58,7 @@ class Argument(NamedTuple):
 def pages() -> dict[str, str]:
     """Text of every page by its file name."""
     found = {f"{name}.md": _page(name, app[name].default_command) for name in EXAMPLES}
-    return found | {"index.md": _index()}
+    return found | {"index.md": _index(), "options.md": _options()}
 
 
 def _page(name, function):
@@ -80,6 +101,26 @@ def _table(arguments):
     return "\n".join(["| argument | default | meaning |", "|---|---|---|", *rows])
 
 
+def _options():
+    words = dict(re.findall(r"^ {4}(\w+): (.*)$", inspect.getdoc(Config) or "", re.MULTILINE))
+    rows = [
+        f"| `{name}` | `{_plain(value)}` | {_choices(name)}{words[name]} |"
+        for name, value in Config().to_dict().items()
+    ]
+    return (
+        "\n".join([OPTIONS, "| option | default | meaning |", "|---|---|---|", *rows, "", "[All verbs](index.md)"])
+        + "\n"
+    )
+
+
+def _plain(value):
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _choices(name):
+    return ", ".join(f"`{choice}`" for choice in CHOICES[name]) + ". " if name in CHOICES else ""
+
+
 def _index():
     verbs = [
         f"| [`svae {name}`]({name}.md) | {_read(inspect.getdoc(app[name].default_command))[0]} |" for name in EXAMPLES
@@ -87,7 +128,19 @@ def _index():
     codes = [f"| {code} | {words} |" for code, words in MEANINGS.items()]
     verbs_table = "\n".join(["| verb | what it does |", "|---|---|", *verbs])
     codes_table = "\n".join(["| code | meaning |", "|---|---|", *codes])
-    return "\n\n".join(["# The command line", INTRODUCTION.strip(), verbs_table, "## Exit codes", codes_table]) + "\n"
+    return (
+        "\n\n".join(
+            [
+                "# The command line",
+                INTRODUCTION.strip(),
+                verbs_table,
+                "## Exit codes",
+                codes_table,
+                "[Every option of a fit](options.md)",
+            ]
+        )
+        + "\n"
+    )
 
 
 def write(folder: Path) -> None:

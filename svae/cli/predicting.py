@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from svae.cli import _netcdf
-from svae.cli._app import Json, verb
+from svae.cli._app import Json, Match, verb
 from svae.cli._netcdf import Variable
 from svae.cli._print import report, report_rows
-from svae.cli._runs import frame_rate, open_data, open_model, random_key, stem
+from svae.cli._runs import frame_rate, open_both, open_model, random_key, stem
 from svae.cli._values import duration, whole_frames
 
 LOW, HIGH = 0.05, 0.95  # quantiles of the interval that is written beside the draws
@@ -26,6 +26,7 @@ def forecast(
     seed: int = 0,
     fps: float | None = None,
     dataset: str | None = None,
+    match: Match = None,
     json: Json = False,
 ):
     """Draw how recordings go on; only frames up to --start are seen. Where later frames are known it is scored.
@@ -40,14 +41,14 @@ def forecast(
         seed: Seed of the draws.
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
+        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
     """
     import svae
 
-    recordings = open_data(run, data, fps, dataset)
+    model, recordings = open_both(run, data, fps, dataset, match)
     rate = frame_rate(recordings)
     ahead = whole_frames(horizon, rate, "--horizon")
     seen = _until(recordings, start, rate)
-    model = open_model(run)
     found = svae.forecast(model, seen, horizon=ahead, samples=samples, key=random_key(seed))
     out = out or run / "forecasts" / stem(data)
     rows = []

@@ -13,21 +13,34 @@ from svae.cli._values import whole_frames
 
 
 @verb
-def report(run: Path, /, *, json: Json = False):
+def report(run: Path, /, *, skeleton: str | None = None, video: str | None = None, json: Json = False):
     """Write one page, RUN/report/report.html, that shows what a run found, and its figures as PNG and PDF.
 
-    The page holds all its images and asks no network; it can be sent to anybody.
+    The page holds all its images and movies and needs no network; it can be sent to anybody.
 
     Args:
         run: The run folder.
+        skeleton: Which keypoints are joined, such as nose-neck,neck-tail, or DeepLabCut's config.yaml; kept in the
+            run. Unless given, the file of the keypoints or a config.yaml beside it says so, else lines are guessed.
+        video: The real video of keypoints, or a folder or pattern of videos; clips of it are shown for each state.
     """
     from svae.report import report as write
     from svae.runs import Run
 
     use_compilation_cache()
-    made = write(Run(run))
+    found = Run(run)
+    _keep_skeleton(found, skeleton)
+    made = write(found, video)
     told = {"page": str(made.page), "bytes": made.page.stat().st_size, "figures": len(made.figures)}
     print_report(told | _numbered(made.warnings, json), str(run), json)
+
+
+def _keep_skeleton(run: Any, skeleton: str | None) -> None:
+    """Write what --skeleton says into the run."""
+    from svae.report._skeleton import keep
+
+    if skeleton is not None:
+        keep(run, skeleton, getattr(run.load_data().sequences[0], "points", ()))
 
 
 def _numbered(warnings: list[str], json: bool):
@@ -36,13 +49,22 @@ def _numbered(warnings: list[str], json: bool):
 
 
 @verb
-def movies(run: Path, /, *, recording: str | None = None, length: str | None = None, json: Json = False):
+def movies(
+    run: Path,
+    /,
+    *,
+    recording: str | None = None,
+    length: str | None = None,
+    video: str | None = None,
+    json: Json = False,
+):
     """Write movies of a run into RUN/movies: bouts of each state side by side, a recording with its states, forecasts.
 
     Args:
         run: The run folder.
         recording: The name of the recording to show with its states; the first unless given.
         length: How much of that recording to show, such as 20s or 500frames; a minute unless given.
+        video: The real video of keypoints, or a folder or pattern of videos; the bouts of states are shown from it.
     """
     from svae.report import movies as write
     from svae.runs import Run
@@ -52,7 +74,7 @@ def movies(run: Path, /, *, recording: str | None = None, length: str | None = N
     frames = None if length is None else whole_frames(length, found.provenance().get("fps"), "--length")
     made = [
         {"file": str(path), "frames": count, "bytes": path.stat().st_size}
-        for path, count in write(found, recording, frames)
+        for path, count in write(found, recording, frames, video)
     ]
     if json:
         print_json({"folder": str(run / "movies"), "movies": made})
@@ -65,7 +87,7 @@ def view(run: Path, /, *, port: int = 0, no_browser: bool = False, json: Json = 
     """Look at a run in the browser: recordings, states, latents and forecasts on one clock, until Ctrl-C.
 
     The page is served on 127.0.0.1 only, to whoever has the address that is printed. States can be named, merged and
-    un-merged there; what people say of them goes into RUN/names.json.
+    un-merged there; names and merges are kept in RUN/names.json.
 
     Args:
         run: The run folder.

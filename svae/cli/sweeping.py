@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from svae.cli._app import Json, verb
 from svae.cli._machine import use_compilation_cache
 from svae.cli._options import limit_of, options_of
-from svae.cli._print import print_json, print_table
+from svae.cli._print import print_json, print_table, say
 from svae.cli._runs import new_folder, stem
 from svae.cli._values import duration
-from svae.cli.fitting import begun, opened, train
+from svae.cli.fitting import begun, opened, train, waited
 from svae.config import CHECKS, MODELS, ConfigError
 
 
@@ -78,6 +78,7 @@ def sweep(
         recordings = opened(source, {**options, **{axis: values[0] for axis, values in axes.items()}})
         out = out or new_folder(Path("runs", f"{stem(data)}-sweep"))
         write_plan(out, plan)
+    say(() if recordings is None else recordings.notes)
     _fit_all(out, plan, recordings, json)
 
 
@@ -144,12 +145,14 @@ def _left(out, plan) -> dict[str, dict[str, Any]]:
 
 
 def _fit_one(folder, plan, point, recordings, json, again):
-    from svae.runs import Run, is_run
+    from svae.runs import Run, is_run, watching
 
     use_compilation_cache()
     before = is_run(folder)
-    run = Run(folder) if before else begun(folder, recordings, plan.source, {**plan.options, **point})
-    train(run, recordings, plan.max_time, before, json, again)
+    with watching(plan.max_time) as watch:
+        options = {**plan.options, **point}
+        run = Run(folder) if before else waited(lambda: begun(folder, recordings, plan.source, options), watch)
+        train(run, recordings, watch, before, json, again)
 
 
 def _rank(out, plan):

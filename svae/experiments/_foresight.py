@@ -47,8 +47,8 @@ def with_foresight(model: SVAE, train: Recordings, horizon: int) -> Foresight:
     """The LDS with dynamics for forecasts of up to `horizon` frames, from the latents of its training recordings."""
     latents = infer(model, train).mean
     x = jnp.asarray(stretches(latents, horizon), jnp.float32)
-    dynamics = refitted(model.q.dynamics, x, independent(latents, horizon))
-    return Foresight(eqx.tree_at(lambda m: m.q.dynamics, model, dynamics), trust(latents, horizon))
+    dynamics = refitted(model.q.x.dynamics, x, independent(latents, horizon))
+    return Foresight(eqx.tree_at(lambda m: m.q.x.dynamics, model, dynamics), trust(latents, horizon))
 
 
 def independent(latents: list[np.ndarray], horizon: int) -> float:

@@ -20,7 +20,16 @@ A recognition is called on one sequence, `recognize(y (T, *event), mask (T,)) ->
 """
 
 from svae.nets.conjugate import Conjugate, conjugate
-from svae.nets.likelihoods import Bernoulli, FixedScale, GaussianNoise, LearnedScale, NetworkScale, Poisson, StudentT
+from svae.nets.likelihoods import (
+    LEAST_SD,
+    Bernoulli,
+    FixedScale,
+    GaussianNoise,
+    LearnedScale,
+    NetworkScale,
+    Poisson,
+    StudentT,
+)
 from svae.nets.linear import partial_isometry, with_linear_map
 from svae.nets.observation import (
     LIKELIHOODS,
@@ -28,15 +37,18 @@ from svae.nets.observation import (
     START_SD,
     VARIANCES,
     Observation,
+    after_noise_step,
     make_observation,
     with_noise,
 )
+from svae.nets.places import Places, no_places
 from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
 from svae.nets.trunks import ACTIVATIONS
 from svae.nets.weights import GaussianWeights
 
 __all__ = [
     "ACTIVATIONS",
+    "LEAST_SD",
     "LIKELIHOODS",
     "OBSERVATION_NETWORKS",
     "PRECISIONS",
@@ -51,12 +63,15 @@ __all__ = [
     "LearnedScale",
     "NetworkScale",
     "Observation",
+    "Places",
     "Poisson",
     "Recognition",
     "StudentT",
+    "after_noise_step",
     "conjugate",
     "make_observation",
     "make_recognition",
+    "no_places",
     "partial_isometry",
     "with_linear_map",
     "with_noise",

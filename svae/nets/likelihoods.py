@@ -13,6 +13,7 @@ from jax.lax import lgamma
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+LEAST_SD = 0.01  # of the noise of an entry in model units, for every model: pixels that never change say nothing
 LOG_SD_RANGE = 5.0  # a network may change log sd by this much: an sd free to vanish makes the likelihood unbounded
 
 

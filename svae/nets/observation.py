@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from svae.nets.images import conv_decoder, conv_head
 from svae.nets.likelihoods import (
+    LEAST_SD,
     Bernoulli,
     FixedScale,
     GaussianNoise,
@@ -26,6 +27,7 @@ from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, apply_dense, choose, dense,
 
 START_SD = 0.3  # leaves a tenth of the variance of standardised data to noise: latents are worth using from the start
 Noisy = TypeVar("Noisy", bound=eqx.Module)  # an Observation, or a posterior over its weights
+MOST_NOISE_STEP = 0.5  # of log sd, in one step
 SMALL = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
 
 
@@ -178,6 +180,21 @@ def make_observation(
     linear = Embed(partial_isometry(P, latent_dim, key=key_linear), jnp.zeros(P)) if kind.linear else None
     scale: Scale = choose("variance", variance, VARIANCES)(sd, event_shape, head, key=key_scale)
     return Observation(trunk, correction, linear, choose("likelihood", likelihood, LIKELIHOODS)(scale), event_shape)
+
+
+def after_noise_step(old: Noisy, new: Noisy, slope: Noisy, rate: Float[Array, ""]) -> Noisy:
+    """`new` with the noise of `old` after a natural step; other observations than a point estimate as they are.
+
+    `slope` is the gradient of the bound per frame in log sd, whose Fisher information is 2 for each frame: Adam would
+    take a thousand steps to shrink the noise of a pixel that never changes. No sd falls below LEAST_SD.
+    """
+    if not isinstance(old, Observation) or not isinstance(getattr(old.likelihood, "scale", None), LearnedScale):
+        return new
+    log_sd = lambda o: o.likelihood.scale.log_sd  # noqa: E731
+    step = jnp.clip(rate * log_sd(slope) / 2, -MOST_NOISE_STEP, MOST_NOISE_STEP)
+    step = jnp.where(jnp.isfinite(step), step, 0)
+    moved = jnp.maximum(log_sd(old) + step, jnp.minimum(log_sd(old), math.log(LEAST_SD)))
+    return eqx.tree_at(log_sd, new, moved)
 
 
 def with_noise(observe: Noisy, sd: Float[Array, "*event"]) -> Noisy:

@@ -9,9 +9,12 @@ _HOMES = {
     **dict.fromkeys(("Labels", "merge", "rename", "unmerge", "write_labels"), "_names"),
     **dict.fromkeys(("start",), "_start"),
     **dict.fromkeys(("train",), "_train"),
-    **dict.fromkeys(("assist",), "_together"),
+    **dict.fromkeys(("assist", "new_model"), "_together"),
     **dict.fromkeys(("write_baselines",), "_baselines"),
     **dict.fromkeys(("apply",), "_apply"),
+    **dict.fromkeys(("Left", "done", "watching"), "_attended"),
+    **dict.fromkeys(("saved",), "_saved"),
+    **dict.fromkeys(("forecast",), "_cost"),
 }
 __all__ = sorted(_HOMES)
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ import numpy as np
 from svae._held_out import CONTEXT, window_and_batch
 from svae._model import SVAE
 from svae._queries.batches import bucket, posterior, prepare, require_finite
-from svae.data import Recordings, batch, windows
+from svae.data import Recordings, Windows, batch, windows
 from svae.data.recordings import recordings, safe_names, seconds, take
-from svae.pgm import Posterior as Local
 from svae.runs._folder import POSTERIOR, PROVENANCE, RunError, locked, writing
 from svae.runs._names import Labels, write_labels
 from svae.runs._posterior import Bout, Posterior, bouts, write_bouts, write_posterior
+from svae.runs._quality import Quality, added, quality, write_quality
 
 
 def apply(model: SVAE, data: Any, out: str | os.PathLike, labels: Labels | None = None) -> tuple[str, ...]:
@@ -40,20 +40,49 @@ def apply(model: SVAE, data: Any, out: str | os.PathLike, labels: Labels | None 
     return data.names
 
 
-def write_answers(model: SVAE, data: Recordings, folder: Path) -> Iterator[str]:
-    """Write the answers of each recording in turn, yielding its name, and at the end all bouts."""
-    scaled = prepare(model, data).scaled
+def _here(work: Iterator) -> Iterator:
+    return work
+
+
+def write_answers(model: SVAE, data: Recordings, folder: Path, attend: Callable = _here) -> Iterator[int]:
+    """Write the answers of each recording in turn, and at the end all bouts; yields the frames labelled so far.
+
+    `attend` passes on what is computed, and may do so in another thread; what is written is written in this one.
+    """
+    answers = attend(_answers(model, data))
     with writing(folder):
         os.makedirs(folder / POSTERIOR, exist_ok=True)
     files = [f"{name}.nc" for name in safe_names(data.names)]
     found: list[Bout] = []
+    seen: Quality | None = None
     for i, (name, file) in enumerate(zip(data.names, files, strict=True)):
-        answer = answer_of(model, take(scaled, [i]), seconds(data, i))
+        answer = yield from _until_whole(answers)
         write_posterior(folder / POSTERIOR / file, name, answer, clock=_has_clock(data, i))
-        found += bouts(name, answer)
-        yield name
+        found += bouts(name, answer, clock=_has_clock(data, i))
+        one = quality(data.sequences[i], answer.state, answer.probability.shape[1], model.preprocess.keep)
+        seen = one if seen is None else added(seen, one)
     _remove_others(folder / POSTERIOR, set(files))
     write_bouts(folder, found)
+    if seen is not None:
+        write_quality(folder, seen)
+
+
+def _answers(model: SVAE, data: Recordings) -> Iterator[int | Posterior]:
+    """The frames labelled so far after each window, and the answer of each recording when it is whole."""
+    scaled, before = prepare(model, data).scaled, 0
+    for i, y in enumerate(scaled.sequences):
+        for part in answer_parts(model, take(scaled, [i]), seconds(data, i)):
+            yield part if isinstance(part, Posterior) else before + part
+        before += len(y)
+
+
+def _until_whole(answers: Iterator[int | Posterior]) -> Generator[int, None, Posterior]:
+    """The frames labelled so far, until an answer is whole; gives the answer."""
+    for part in answers:
+        if isinstance(part, Posterior):
+            return part
+        yield part
+    raise RunError("a recording got no answer")  # cannot be: there is one for each
 
 
 def _has_clock(data: Recordings, i: int) -> bool:
@@ -68,28 +97,46 @@ def _remove_others(folder, files):
 
 
 def answer_of(model: SVAE, one: Recordings, time: np.ndarray) -> Posterior:
-    """The posterior of one recording in model units: whole where memory allows, else in windows with context."""
-    T = len(one.sequences[0])
-    length, _ = window_and_batch(model, T)
-    table = windows(one, length, CONTEXT)
-    table = table._replace(length=bucket(table.length))  # few shapes, few programs
-    parts = []
+    """The posterior of one recording in model units."""
+    *_, answer = answer_parts(model, one, time)
+    return answer
+
+
+def answer_parts(model: SVAE, one: Recordings, time: np.ndarray) -> Iterator[int | Posterior]:
+    """The posterior of one recording in model units: whole where memory allows, else in windows with context.
+
+    Yields the frames done after each window, and the posterior last.
+    """
+    table, parts = answer_windows(model, one), []
     for row in range(len(table.first)):
-        piece = batch(one, table, np.array([row]))
-        y = jnp.asarray(piece.y[0], jnp.result_type(float))
-        found = jax.tree.map(np.asarray, _answer(model, y, jnp.asarray(piece.mask[0])))
-        parts.append([a[piece.counted[0]] for a in found])
+        parts.append(answer_window(model, one, table, row))
+        yield sum(len(part[0]) for part in parts)
     state, probability, mean, sd, error, seen = (np.concatenate(column) for column in zip(*parts, strict=True))
     require_finite(one.names[0], (probability, mean, sd, error))
-    return Posterior(time, state, probability, mean, sd, np.where(seen, error, np.nan))
+    yield Posterior(time, state, probability, mean, sd, np.where(seen, error, np.nan))
+
+
+def answer_windows(model: SVAE, one: Recordings) -> Windows:
+    """The windows of one recording, of one of a few lengths: few shapes, few programs."""
+    length, _ = window_and_batch(model, len(one.sequences[0]))
+    table = windows(one, length, CONTEXT)
+    return table._replace(length=bucket(table.length))
+
+
+def answer_window(model: SVAE, one: Recordings, table: Windows, row: int) -> list[np.ndarray]:
+    """What the model says of the frames that one window counts."""
+    piece = batch(one, table, np.array([row]))
+    y = jnp.asarray(piece.y[0], jnp.result_type(float))
+    found = jax.tree.map(np.asarray, _answer(model, y, jnp.asarray(piece.mask[0])))
+    return [a[piece.counted[0]] for a in found]
 
 
 @eqx.filter_jit
 def _answer(model, y, mask):
     q = posterior(model, y, mask)
-    away = (model.observe.mean(q.x.mean) - y) * jnp.asarray(model.scaling.scale)[None]
+    away = (model.observe.mean(q.mean()) - y) * jnp.asarray(model.scaling.scale)[None]
     seen = ~jnp.isnan(y)
     square = jnp.where(seen, away, 0).reshape(len(y), -1) ** 2
     count = seen.reshape(len(y), -1).sum(-1)
     error = jnp.sqrt(square.sum(-1) / jnp.maximum(count, 1))
-    return Local.viterbi(q), q.states, q.x.mean, Local.sd(q), error, count > 0
+    return q.viterbi(), q.states, q.mean(), q.sd(), error, count > 0

@@ -1,4 +1,7 @@
-"""checkpoints/step-00000100: named arrays under seal; the newest three are kept, and the best model."""
+"""checkpoints/step-00000100: named arrays under seal; the newest three are kept, and the best model.
+
+Before the first of them there is checkpoints/warm-0: the model of a restart with warm networks, and perhaps its states.
+"""
 
 import contextlib
 import shutil
@@ -7,11 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svae import _sealed
+from svae import _sealed, store
 from svae._sealed import StoreError
+from svae._warm_up import Warm
 from svae.runs._folder import RunError, writing
+from svae.store import named_now
 
-FOLDER, BEST = "checkpoints", "best"
+FOLDER, BEST, WARM = "checkpoints", "best", "warm-"
 KEPT = 3
 
 
@@ -32,6 +37,24 @@ def save(run: Path, point: Checkpoint) -> None:
         for old in (run / FOLDER).glob("step-*"):  # too old, or never finished
             if old not in kept:
                 _remove(old)
+        for old in (run / FOLDER).glob(f"{WARM}*"):
+            _remove(old)
+
+
+def save_warm(run: Path, restart: int, warm: Warm) -> None:
+    """How far the warm-up of a restart has come; when this returns it is on the disk."""
+    with writing(run):
+        store.save(warm.model, run / FOLDER / f"{WARM}{restart}", extra={"has_states": warm.has_states})
+
+
+def warm(run: Path) -> list[Warm]:
+    """The restarts that are warm, in order; what is damaged is passed over, and computed again."""
+    found: list[Warm] = []
+    with contextlib.suppress(StoreError):
+        for number in range(warm_restarts(run)):
+            folder = run / FOLDER / f"{WARM}{number}"
+            found.append(Warm(store.load_model(folder), store.load_extra(folder).get("has_states") is True))
+    return found
 
 
 def newest(run: Path) -> Checkpoint | None:
@@ -45,7 +68,7 @@ def newest(run: Path) -> Checkpoint | None:
             continue
         for later in [other for other in found if other > step]:
             _remove(_folder(run, later))
-        return Checkpoint(manifest["step"], arrays, manifest["state"])
+        return Checkpoint(manifest["step"], named_now(arrays, manifest["format"]), manifest["state"])
     if found:
         raise RunError(f"no checkpoint in {run / FOLDER} is whole; restore one from a copy or start a new run")
     return None
@@ -55,6 +78,19 @@ def steps(run: Path) -> list[int]:
     """The steps that have a finished checkpoint, ascending."""
     folders = (run / FOLDER).glob("step-*")
     return sorted(int(f.name[5:]) for f in folders if f.name[5:].isdigit() and (f / _sealed.MANIFEST).exists())
+
+
+def warm_restarts(run: Path) -> int:
+    """How many restarts are warm."""
+    number = 0
+    while (run / FOLDER / f"{WARM}{number}" / _sealed.MANIFEST).exists():
+        number += 1
+    return number
+
+
+def written(run: Path, step: int) -> int:
+    """When a checkpoint was written, in nanoseconds."""
+    return (_folder(run, step) / _sealed.MANIFEST).stat().st_mtime_ns
 
 
 def _folder(run: Path, step: int) -> Path:

@@ -13,6 +13,7 @@ from svae._sealed import StoreError, write_atomically
 
 CONFIG, PROVENANCE, METRICS, LOG, LOCK = "config.toml", "provenance.json", "metrics.jsonl", "log.txt", "lock"
 MODEL, POSTERIOR, BOUTS, NAMES = "model", "posterior", "bouts.csv", "names.json"
+STATES = "states.csv"
 RESTARTS, BASELINES = "restarts.json", "baselines.json"
 LARGEST = 2**30  # bytes of a text file that we read
 
@@ -134,7 +135,7 @@ def read_metrics(folder: Path) -> list[dict]:
 
 
 def cut_metrics(folder: Path, step: int) -> None:
-    """Keep the lines up to a step: a resumed fit writes the later ones again."""
-    kept = [line for line in read_metrics(folder) if line["step"] <= step]
+    """Keep the lines up to a step: a resumed fit writes the later ones again, and has not ended."""
+    kept = [line for line in read_metrics(folder) if line["step"] <= step and line.get("phase") != "end"]
     with writing(folder):
         write_atomically(folder / METRICS, "".join(json.dumps(line) + "\n" for line in kept).encode())

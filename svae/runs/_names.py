@@ -109,6 +109,6 @@ def joined(bouts: Iterable[Bout], merged: Mapping[int, int]) -> list[Bout]:
 
 
 def _both(a: Bout, b: Bout) -> Bout:
-    ours, theirs = a.stop_s - a.start_s, b.stop_s - b.start_s
+    ours, theirs = a.stop - a.start, b.stop - b.start
     share = ours / (ours + theirs) if ours + theirs > 0 else 0.5
-    return a._replace(stop_s=b.stop_s, probability=share * a.probability + (1 - share) * b.probability)
+    return a._replace(stop=b.stop, probability=share * a.probability + (1 - share) * b.probability)

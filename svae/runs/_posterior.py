@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from svae._sealed import replace_by, write_atomically
-from svae.runs._folder import BOUTS, RunError, read_text, writing
+from svae.runs._folder import BOUTS, POSTERIOR, RunError, read_text, writing
 
 
 class Posterior(NamedTuple):
@@ -28,9 +28,14 @@ class Bout(NamedTuple):
 
     recording: str
     state: int
-    start_s: float
-    stop_s: float
+    start: float
+    stop: float
     probability: float  # of the state, mean over the bout
+    unit: str = "s"  # of start and stop: "frames" where no frame rate is known
+
+
+SECONDS = ("recording", "state", "start_s", "stop_s", "probability")  # the head of bouts.csv
+FRAMES = ("recording", "state", "start_frame", "stop_frame", "probability")  # and without a frame rate
 
 
 VARIABLES = {  # field of Posterior -> name in the file, dimensions, type, units, words
@@ -58,10 +63,11 @@ def _write(file, name, found, clock):
         for dimension, size in sizes.items():
             target.createDimension(dimension, size)
         for field, (variable, dimensions, kind, units, words) in VARIABLES.items():
+            counted = field == "time" and not clock
             values = target.createVariable(variable, kind, dimensions)
             values[:] = getattr(found, field)
-            values.units = ("frame" if field == "time" and not clock else units).encode()
-            values.long_name = words.encode()
+            values.units = ("frame" if counted else units).encode()
+            values.long_name = ("number of the frame" if counted else words).encode()
 
 
 def read_posterior(file: Path) -> Posterior:
@@ -94,14 +100,15 @@ def _native(values: np.ndarray) -> np.ndarray:
 # --- bouts --------------------------------------------------------------------------------------------------------
 
 
-def bouts(name: str, found: Posterior) -> Iterator[Bout]:
-    """Maximal stretches of one state, in order; each stops where the next begins."""
+def bouts(name: str, found: Posterior, *, clock: bool = True) -> Iterator[Bout]:
+    """Maximal stretches of one state, in order; each stops where the next begins. Without a `clock` in frames."""
     first = np.flatnonzero(np.r_[True, found.state[1:] != found.state[:-1]])
     last = np.r_[first[1:], len(found.state)]
+    unit = "s" if clock else "frames"
     edges = np.r_[found.time, found.time[-1] + _frame_time(found.time)]
     for a, b in zip(first, last, strict=True):
         k = int(found.state[a])
-        yield Bout(name, k, float(edges[a]), float(edges[b]), float(found.probability[a:b, k].mean()))
+        yield Bout(name, k, float(edges[a]), float(edges[b]), float(found.probability[a:b, k].mean()), unit)
 
 
 def _frame_time(time: np.ndarray) -> float:
@@ -112,18 +119,42 @@ def write_bouts(folder: Path, found: list[Bout]) -> None:
     """Replace bouts.csv whole."""
     text = io.StringIO(newline="")
     rows = csv.writer(text)
-    rows.writerow(Bout._fields)
-    rows.writerows((b.recording, b.state, f"{b.start_s:.6f}", f"{b.stop_s:.6f}", f"{b.probability:.4f}") for b in found)
+    rows.writerow(head_of(found))
+    rows.writerows((b.recording, b.state, *edges_of(b), f"{b.probability:.4f}") for b in found)
     with writing(folder):
         write_atomically(folder / BOUTS, text.getvalue().encode())
 
 
+def head_of(found: list[Bout]) -> tuple[str, ...]:
+    """The names of the columns: frames where any bout is counted in them."""
+    return FRAMES if any(b.unit == "frames" for b in found) else SECONDS
+
+
+def edges_of(bout: Bout) -> tuple[str, str]:
+    """Where it starts and stops, as bouts.csv has it."""
+    digits = 0 if bout.unit == "frames" else 6
+    return f"{bout.start:.{digits}f}", f"{bout.stop:.{digits}f}"
+
+
 def read_bouts(folder: Path) -> list[Bout]:
-    """What `write_bouts` wrote."""
+    """What `write_bouts` wrote; in runs of format 1 the posterior files say whether its seconds are frames."""
     rows = list(csv.reader(io.StringIO(read_text(folder / BOUTS), newline="")))
     try:
-        if tuple(rows[0]) != Bout._fields:
+        if tuple(rows[0]) not in (SECONDS, FRAMES):
             raise ValueError
-        return [Bout(r, int(k), float(a), float(b), float(p)) for r, k, a, b, p in rows[1:]]
+        unit = "frames" if tuple(rows[0]) == FRAMES or _without_clock(folder) else "s"
+        return [Bout(r, int(k), float(a), float(b), float(p), unit) for r, k, a, b, p in rows[1:]]
     except (ValueError, IndexError):
         raise RunError(f"{folder / BOUTS} is damaged; write it again with `svae apply`") from None
+
+
+def _without_clock(folder: Path) -> bool:
+    """Whether the first posterior file beside the bouts counts frames."""
+    from scipy.io import netcdf_file
+
+    file = next(iter(sorted((folder / POSTERIOR).glob("*.nc"))), None)
+    try:
+        with netcdf_file(str(file), "r", mmap=False) as source:
+            return source.variables["time"].units == b"frame"
+    except (OSError, TypeError, ValueError, KeyError, IndexError, AttributeError, AssertionError, EOFError):
+        return False  # there is none, or what is wrong with it is said when it is read

@@ -1,7 +1,7 @@
 """How far the restarts of a fit agree: each segments the recordings, and every pair is compared."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,20 +17,23 @@ from svae.runs._apply import answer_of
 from svae.runs._folder import RESTARTS, write_json, writing
 from svae.runs._run import Run
 
-SWITCHING = ("gmm", "hmm", "slds")  # models with discrete states
 FRAMES = 20_000  # that each restart segments, about
 
 
-def write_restarts(run: Run, state: FitState, data: Recordings) -> Iterator[int]:
-    """restarts.json, from the last model of every restart; yields the number of each that is done."""
-    config = state.models.config
+def write_restarts(run: Run, state: FitState, data: Recordings, attend: Callable) -> Iterator[int]:
+    """restarts.json, from the last model of every restart; yields the number of those that are done."""
     asked = _leading(data, FRAMES)
     paths: list[np.ndarray | None] = []
-    for r in range(config.restarts if config.model in SWITCHING else 0):
-        paths.append(_path(pick(state.models, r), asked))
-        yield r
+    for path in attend(_paths(state.models, asked)):
+        paths.append(path)
+        yield len(paths)
     with writing(run.path):
         write_json(run.path / RESTARTS, {"frames": asked.frames} | _last_bounds(run) | agreement(paths))
+
+
+def _paths(models: SVAE, asked: Recordings) -> Iterator[np.ndarray | None]:
+    for r in range(models.config.restarts if models.pgm.discrete else 0):
+        yield _path(pick(models, r), asked)
 
 
 def _leading(data: Recordings, most: int) -> Recordings:

@@ -11,6 +11,7 @@ from svae.data.recordings import safe_names
 from svae.runs import _provenance
 from svae.runs._folder import (
     BASELINES,
+    BOUTS,
     CONFIG,
     MODEL,
     POSTERIOR,
@@ -24,8 +25,12 @@ from svae.runs._folder import (
 )
 from svae.runs._names import Labels, as_counted, joined, read_labels, roots
 from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior, read_states
+from svae.runs._quality import Quality, read_quality
+from svae.runs._quality import as_counted as quality_as_counted
+from svae.runs._warnings import warnings_of
 
-FORMAT = 1
+FORMAT = 2  # 1: bouts without a frame rate were in columns called seconds
+READABLE = (1, 2)
 
 
 def is_run(path: str | os.PathLike) -> bool:
@@ -41,8 +46,8 @@ class Run:
         if not is_run(self.path):
             raise RunError(f"{self.path} is not a run folder: it has no {PROVENANCE}; name the folder that `fit` wrote")
         found = self.provenance().get("format")
-        if found != FORMAT:
-            raise RunError(f"{self.path} has format {found!r}; this version of svae reads format {FORMAT}")
+        if found not in READABLE:
+            raise RunError(f"{self.path} has format {found!r}; this version of svae reads formats up to {FORMAT}")
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -123,6 +128,11 @@ class Run:
         """Stretches of one state, recording by recording; states that people merged are one."""
         return joined(read_bouts(self.path), self.labels().merged)
 
+    def quality(self) -> Quality | None:
+        """How well the frames of each state were observed, merged states as one; None for answers that are older."""
+        found = read_quality(self.path)
+        return None if found is None else quality_as_counted(found, self.labels().merged)
+
     @property
     def names(self) -> dict[int, str]:
         """The names that people have given to states."""
@@ -131,6 +141,26 @@ class Run:
     def labels(self) -> Labels:
         """Those names, and which states people count as one."""
         return read_labels(self.path)
+
+    def warnings(self) -> list[str]:
+        """What should make people think twice about the data and the fit, in sentences."""
+        said = [str(note) for note in self.provenance().get("notes") or []]
+        if not (self.path / BOUTS).exists():
+            return said
+        try:
+            shares = self._shares()
+        except RunError as error:
+            return [*said, f"{error}."]
+        return [*said, *warnings_of(shares, self.metrics())]
+
+    def _shares(self) -> list[float]:
+        """The share of the frames of each state as people count them, of those that are left."""
+        from numpy import bincount, concatenate, delete
+
+        path = concatenate([self.states(name) for name in self.recordings()])
+        K = read_posterior(self.answers(self.recordings()[0])).probability.shape[1]
+        merged = [k for k in self.labels().merged if k < K]
+        return delete(bincount(path, minlength=K) / max(1, len(path)), merged).tolist()
 
     def load_data(self) -> Recordings:
         """The recordings that the run was started with, read again from where they came; RunError if they changed."""

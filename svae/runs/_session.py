@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 
 from svae import _fit, _program, store
 from svae._fit import FitState
 from svae._model import SVAE
+from svae.config import with_split_seed
 from svae.data import Recordings
 from svae.runs import _checkpoints, _provenance
+from svae.runs._attended import Watch
 from svae.runs._folder import PROVENANCE, RunError, cut_metrics, log, read_json, write_json, writing
 from svae.runs._run import Run
-from svae.runs._signals import Stop
 
 
 class Session(NamedTuple):
@@ -24,38 +26,49 @@ class Session(NamedTuple):
     path: Path
     began: float  # of the monotonic clock
     before: float  # seconds that earlier sessions have taken
-    stop: Stop = Stop()
-    max_time: float | None = None
+    watch: Watch
 
     def seconds(self) -> float:
         """Since the run began, pauses left out."""
         return round(self.before + time.monotonic() - self.began, 3)
 
-    def is_over(self) -> bool:
-        """Whether this session has taken its time."""
-        return self.max_time is not None and time.monotonic() - self.began >= self.max_time
+
+class Begin(NamedTuple):
+    """Where a session goes on from: a state of the fit, or restarts that are warm; neither where it begins."""
+
+    state: FitState | None
+    warm: list[_checkpoints.Warm]
 
 
-def begin(run: Run, data: Recordings, model: SVAE, resume: bool) -> tuple[Session, FitState | None]:
-    """Check that the run can go on here, and cut it back to its newest checkpoint."""
+def require(run: Run, data: Recordings, resume: bool) -> None:
+    """Check that the run can go on with these recordings; every file of them is read."""
     provenance = run.provenance()
     if provenance.get("status") != "started" and not resume:
         raise RunError(f"{run.path} has been trained before; resume it, or start a new run")
     _provenance.require_same(provenance["data"], data, run.path)
-    point = _checkpoints.newest(run.path)
+
+
+def begin(run: Run, model: SVAE, watch: Watch) -> tuple[Session, Begin]:
+    """Cut the run back to its newest checkpoint, and go on from there."""
+    point, warm = _checkpoints.newest(run.path), []
+    if point is None and jax.process_count() == 1:  # other processes would have to begin there as well
+        warm = _checkpoints.warm(run.path)[: model.config.restarts]
+    step = len(warm) * model.config.warmup_steps if point is None else point.step
     state = None if point is None else _restored(run, model, point)
-    _tell(run.path, provenance, 0 if point is None else point.step)
-    cut_metrics(run.path, 0 if point is None else point.step)
-    return Session(run.path, time.monotonic(), 0.0 if point is None else float(point.body["seconds"])), state
+    _tell(run.path, run.provenance(), step)
+    cut_metrics(run.path, step)
+    before = 0.0 if point is None else float(point.body["seconds"])
+    return Session(run.path, time.monotonic(), before, watch), Begin(state, warm)
 
 
 def _restored(run: Run, model: SVAE, point: _checkpoints.Checkpoint) -> FitState:
     """The state of a fit, bit for bit."""
-    if point.body.get("config") != run.config.to_dict():
+    if with_split_seed(point.body.get("config") or {}) != run.config.to_dict():
         raise RunError(f"{run.path / 'config.toml'} was changed after the run began; undo it, or start a new run")
     skeleton = eqx.filter_eval_shape(lambda: _fit.start(_program.stack([model] * model.config.restarts)))
-    store.compare(store.signature(point.arrays), skeleton, f"the checkpoint of step {point.step}")
-    return store.filled(skeleton, point.arrays)
+    arrays = point.arrays | store.since_format_1(point.arrays, skeleton)
+    store.compare(store.signature(arrays), skeleton, f"the checkpoint of step {point.step}")
+    return store.filled(skeleton, arrays)
 
 
 def _tell(run: Path, provenance: dict[str, Any], step: int) -> None:

@@ -61,6 +61,7 @@ def _body(data, config, source, command):
         "source": _source(source),
         "data": _provenance.describe(data),
         "fps": data.fps,
+        "notes": list(data.notes),
         "versions": _provenance.versions(),
         "machine": None,
         "peak_memory_bytes": None,

@@ -1,22 +1,22 @@
 """A run of several processes: the first has the run folder; the others take the same steps and write nothing."""
 
 import contextlib
+import math
 import zlib
 from typing import Any
 
+import jax
+
 from svae import _fit, _program
+from svae._defaults import new_model
 from svae._fit import FitState
-from svae._model import SVAE, make
+from svae._model import SVAE
 from svae._sharding import ProcessError, agreed, largest, part, text_of_first
+from svae._steps import Step
 from svae.config import Config
-from svae.data import Recordings, find_preprocess, recordings
-from svae.runs._signals import Stop, stopping
-
-
-def new_model(data: Recordings, config: Config) -> SVAE:
-    """The model before its fit, with the preprocessing that these recordings need."""
-    preprocess = find_preprocess(data, config)
-    return make(preprocess.shape(tuple(data.sequences[0].shape[1:])), config, preprocess=preprocess)
+from svae.data import Recordings, recordings
+from svae.runs._attended import Watch, attended, watching
+from svae.runs._signals import leave
 
 
 def gathered(data: Recordings, config: Config, model: SVAE, state: FitState | None) -> FitState | None:
@@ -31,12 +31,14 @@ def assist(data: Any) -> None:
     config = Config.from_toml(text_of_first(""))
     model = new_model(data, config)
     state = _shared(data, model, None)
-    with stopping() as stop, contextlib.closing(_fit.fit(model, data, resume=state)) as steps:
-        for _ in steps:
-            over = decided(stop, False)
-            stop.leave()
-            if over:
-                break
+    with watching(None) as watch:
+        fit = _fit.fit(model, data, resume=state, is_over=lambda: watch.over)
+        with contextlib.closing(attended(fit, watch, math.inf)) as steps:
+            for step in steps:
+                decide(watch, step)
+                leave(watch.agreed)
+                if watch.over and step.state is None:
+                    break
     part()
 
 
@@ -51,9 +53,9 @@ def _shared(data: Recordings, model: SVAE, state: FitState | None) -> FitState |
     return agreed(_fit.start(_program.stack([model] * model.config.restarts)) if state is None else state)
 
 
-def decided(stop: Stop, over: bool) -> bool:
-    """Whether the time is over for all; `stop` learns of a signal that any process has got, so that all leave here."""
-    asked, ended = largest([stop.asked or 0, int(over)])
-    if asked:
-        stop.asked = int(asked)
-    return bool(ended)
+def decide(watch: Watch, step: Step) -> None:
+    """Agree with the other processes, so that all leave after the same step: is the time over, was anybody asked?"""
+    if jax.process_count() > 1 and step.share is not None and 0 < step.share < 1:
+        return  # in the middle of a search, which each does at its own pace
+    asked, over = largest([watch.stop.asked or 0, int(watch.is_over())])
+    watch.over, watch.agreed = bool(over), int(asked) or None

@@ -1,4 +1,8 @@
-"""A fit in a run folder: each step is told, states are kept, and whatever stops it can go on exactly."""
+"""A fit in a run folder: each step is told, states are kept, and whatever stops it can go on exactly.
+
+All that is computed is computed in another thread, and all that is written is written in this one. So a signal, or the
+end of the time, is answered at once, and what is in the middle of something after a few seconds is left behind.
+"""
 
 import contextlib
 import itertools
@@ -8,32 +12,38 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from svae import _fit, store
-from svae._fit import FitState, Step
+from svae._fit import FitState, Step, Warm
 from svae._model import SVAE
 from svae._sharding import ProcessError, part
 from svae.data import Recordings, recordings
 from svae.runs import _checkpoints
 from svae.runs._apply import write_answers
+from svae.runs._attended import GRACE, Left, Watch, attended, done, watching
 from svae.runs._folder import MODEL, RunError, append_metrics, locked, log, sync_metrics, writing
-from svae.runs._restarts import SWITCHING, write_restarts
+from svae.runs._reserve import labelling_seconds
+from svae.runs._restarts import write_restarts
 from svae.runs._run import Run
-from svae.runs._session import Session, begin, close
-from svae.runs._signals import stopping
-from svae.runs._together import decided, gathered, new_model
+from svae.runs._saved import saved
+from svae.runs._session import Begin, Session, begin, close, require
+from svae.runs._signals import leave, say
+from svae.runs._together import decide, gathered, new_model
 
 LABELLED = 2000  # frames of a held-out stretch whose states are told at each measurement
 SAVE_EVERY = 60.0  # seconds between checkpoints at most, beside those at each measurement
+OVERTIME = 4.0  # seconds after its time that answers may take when they need longer than was measured
+LAST_GRACE = 2.0  # seconds for the window that is then being labelled
 
 
 class Ended(NamedTuple):
     """What is left when a fit ends."""
 
-    model: SVAE
+    model: SVAE | None  # None where the time was over before there was one
     status: str
-    state: FitState | None  # None where there was a warm-up only
+    state: FitState | None = None  # None where there was a warm-up only
 
 
 def _plain(steps: Iterator, title: str) -> Iterator:
@@ -45,75 +55,147 @@ def train(
 ) -> Run:
     """Fit the model of a run folder to its recordings and write its answers; returns the same run.
 
-    `max_time` (seconds) ends the fit after the step in which it has passed, but not before the warm-up is over; the
-    answers are written all the same. With `resume` it goes on from the newest checkpoint. Ctrl-C and SIGTERM save one
-    and leave with KeyboardInterrupt and SystemExit(143). `progress(steps, title)` passes the steps on.
+    `max_time` (seconds) is the time for all of it: the fit ends as early as its answers need. With `resume` it goes on
+    from the newest checkpoint. Ctrl-C and SIGTERM save and leave with KeyboardInterrupt and SystemExit(143).
+    `progress(steps, title)` passes the steps on.
     """
     data = recordings(data)
-    with locked(run.path), stopping() as stop:
-        model = new_model(data, run.config)
-        session, state = begin(run, data, model, resume)
+    with locked(run.path), watching(max_time) as watch:
+        model = _model(run, data, resume, watch)
+        session, start = begin(run, model, watch)
         try:
-            state = gathered(data, run.config, model, state)
-            steps = progress(_fit.fit(model, data, resume=state), run.path.name)
-            with contextlib.closing(steps):
-                ended = _consume(session._replace(stop=stop, max_time=max_time), steps, state)
+            ended = _fitted(session, run, data, model, start, progress)
             part()
-            _finish(run, ended, data, stop)
+            status = _finish(session, run, ended, data, progress)
         except BaseException as error:
             close(session, _why(error))
             raise
-        close(session, ended.status)
+        close(session, status)
     return run
+
+
+def _model(run: Run, data: Recordings, resume: bool, watch: Watch) -> SVAE:
+    """The model before its fit, once every file has been compared with what the run was started with."""
+
+    def checked():
+        require(run, data, resume)
+        return new_model(data, run.config)
+
+    try:
+        return done(checked, watch)
+    except Left:
+        raise RunError(f"the time was over before the fit began: {saved(run)}; give it more") from None
 
 
 def _why(error: BaseException) -> str:
     return "stopped" if isinstance(error, KeyboardInterrupt | SystemExit) else f"failed: {error}"
 
 
-def _consume(session: Session, steps: Iterator[Step], state: FitState | None) -> Ended:
+# --- the fit ------------------------------------------------------------------------------------------------------
+
+
+class _Kept:
+    """The newest state and the newest model that can label, and what of them is on the disk."""
+
+    def __init__(self, session: Session, start: Begin):
+        self.session = session
+        self.step: Step | None = None  # the newest with a state
+        self.model: SVAE | None = None if start.state is None else _fit.final_model(start.state)
+        self.state = start.state
+        self.restart = 0  # of which the warm-up is going on
+        self.saved = time.monotonic()
+
+    def take(self, step: Step) -> None:
+        """Write down what a step tells, and save it if it is time to."""
+        watch = self.session.watch
+        decide(watch, step)
+        if step.state is not None:
+            self.step, self.state, self.model = step, step.state, step.model
+            if watch.over or watch.agreed or time.monotonic() - self.saved > SAVE_EVERY or _is_landmark(step):
+                self.save()
+        elif step.share in (0.0, 1.0):
+            self._warm(step)
+
+    def _warm(self, step: Step) -> None:
+        """A restart has come to its states, or found them."""
+        has_states = step.share == 1.0
+        if jax.process_count() == 1:
+            _checkpoints.save_warm(self.session.path, self.restart, Warm(step.model, has_states))
+        if has_states:
+            self.model, self.restart = step.model, self.restart + 1
+
+    def save(self) -> None:
+        """A checkpoint of the newest state, unless it has one."""
+        if self.step is not None and self.step.step not in _checkpoints.steps(self.session.path)[-1:]:
+            _save(self.session, self.step)
+            self.saved = time.monotonic()
+
+
+def _fitted(session: Session, run: Run, data: Recordings, model: SVAE, start: Begin, progress: Callable) -> Ended:
     """All steps until the fit ends, somebody asks, the time is over, or another process is gone."""
-    model, saved, status = None if state is None else _fit.final_model(state), time.monotonic(), "finished"
-    for step, over in _kept(session, steps):
-        _tell(session, step)
-        late = time.monotonic() - saved > SAVE_EVERY
-        if step.state is not None and (over or late or session.stop.asked or _is_landmark(step)):
-            _save(session, step)
-            saved = time.monotonic()
-        session.stop.leave()
-        model, state = step.model, step.state
-        if over and not _fit.finished(step.state):
-            model, status = _fit.final_model(step.state), "time over"
-            break
-    if model is None:
-        raise RunError(f"{session.path} has nothing to fit: warmup_steps and steps are both 0")
-    return Ended(model, status, state)
-
-
-def _kept(session: Session, steps: Iterator[Step]) -> Iterator[tuple[Step, bool]]:
-    """Each step, and whether the time is over; when another process is gone, the last step before that is saved."""
-    last = None
+    kept, watch = _Kept(session, start), session.watch
+    work = _steps(run, data, model, start, watch)
+    grace = GRACE if jax.process_count() == 1 else math.inf
     try:
-        for step in steps:
-            over = decided(session.stop, step.state is not None and session.is_over())
-            last = step
-            yield step, over
+        with contextlib.closing(progress(attended(work, watch, grace), run.path.name)) as steps:
+            _reserve(session, kept, data)
+            for step in steps:
+                _tell(session, step)
+                kept.take(step)
+                leave(watch.agreed)
+                if step.phase == "end":
+                    return Ended(step.model, "time over", step.state)
+                if watch.over and step.state is None:
+                    return Ended(kept.model, "time over")
+                _reserve(session, kept, data)
+    except Left:
+        kept.save()
+        watch.stop.leave()
+        return _left_behind(session, kept, run)
     except ProcessError:
-        if last is not None and last.state is not None and last.step not in _checkpoints.steps(session.path):
-            _save(session, last)
+        kept.save()
         raise
+    if kept.state is None and kept.model is None:
+        raise RunError(f"{session.path} has nothing to fit: warmup_steps and steps are both 0")
+    return Ended(_last(kept), "finished", kept.state)
+
+
+def _left_behind(session: Session, kept: _Kept, run: Run) -> Ended:
+    """The time was over in the middle of something: what there was before it."""
+    taken = 0 if kept.state is None else int(kept.state.done)
+    told = f"the time is over after {taken} of {run.config.steps} steps; what was going on is left behind"
+    log(session.path, told)
+    say(told)
+    return Ended(None if kept.model is None else _last(kept), "time over", kept.state)
+
+
+def _last(kept: _Kept) -> SVAE:
+    return kept.model if kept.state is None else _fit.final_model(kept.state)
+
+
+def _steps(run: Run, data: Recordings, model: SVAE, start: Begin, watch: Watch) -> Iterator[Step]:
+    state = gathered(data, run.config, model, start.state)
+    yield from _fit.fit(model, data, resume=state, warm=start.warm, is_over=lambda: watch.over)
+
+
+def _reserve(session: Session, kept: _Kept, data: Recordings) -> None:
+    """Once there is a model that can label, and a limit, keep the time that its answers need."""
+    watch = session.watch
+    if watch.end is not None and not watch.reserve and kept.model is not None:
+        watch.reserve = done(lambda: labelling_seconds(kept.model, data, session.path), watch)
+        log(session.path, f"the answers will take about {watch.reserve:.0f} s, which are kept for them")
 
 
 def _is_landmark(step: Step) -> bool:
-    """The first step after the warm-up, and each that measured the held-out bound."""
-    return int(step.state.done) == 1 or step.held_out == step.held_out
+    """The state before the first step, the first step, and each that measured the held-out bound."""
+    return step.phase == "start" or int(step.state.done) == 1 or step.held_out == step.held_out
 
 
 def _tell(session: Session, step: Step) -> None:
     if step.note:
         log(session.path, f"step {step.step}: {step.note}")
-    if step.state is None and step.bound != step.bound:
-        return  # the end of a warm-up is no step of its own
+    if step.phase == "states":
+        return  # no step of its own
     line = {
         "step": step.step,
         "phase": step.phase,
@@ -132,7 +214,7 @@ def _details(step: Step) -> dict[str, Any]:
     found = {} if step.parts is None else step.parts._asdict()
     if len(step.restarts) > 1:
         found["restarts"] = [bound if math.isfinite(bound) else None for bound in step.restarts]
-    if step.labels is not None and len(step.labels) and step.model.config.model in SWITCHING:
+    if step.labels is not None and len(step.labels) and step.model.pgm.discrete:
         found["labels"] = run_lengths(step.labels[:LABELLED])
     return found
 
@@ -165,12 +247,43 @@ def save_best(run: Path, state: FitState) -> None:
             store.save(state.best, best, extra=now)
 
 
-def _finish(run: Run, ended: Ended, data: Recordings, stop) -> None:
-    """model/, posterior/, bouts.csv and restarts.json; a run stopped here writes them again when it is resumed."""
+# --- the answers --------------------------------------------------------------------------------------------------
+
+
+def _finish(session: Session, run: Run, ended: Ended, data: Recordings, progress: Callable) -> str:
+    """model/, posterior/, bouts.csv and restarts.json; a run stopped here writes them again when it is resumed.
+
+    Gives the status of the run.
+    """
+    watch = session.watch
+    if ended.model is None:
+        log(run.path, f"the time was over before there was a model to label with: {saved(run)}")
+        return ended.status
     with writing(run.path):
         store.save(ended.model, run.path / MODEL)
-    for _ in write_answers(ended.model, data, run.path):
-        stop.leave()
+    watch.reserve = -OVERTIME
+    try:
+        with contextlib.closing(progress(_labelling(ended, run, data, watch), run.path.name)) as steps:
+            for _ in steps:
+                watch.stop.leave()
+                if watch.is_over():
+                    raise Left
+    except Left:
+        watch.stop.leave()
+        log(run.path, f"the time was over before all was labelled: {saved(run)}")
+        return "time over"
+    return ended.status
+
+
+def _labelling(ended: Ended, run: Run, data: Recordings, watch: Watch) -> Iterator[Step]:
+    """A step for each window that is labelled, and for each restart that is compared."""
+
+    def attend(work):
+        return attended(work, watch, LAST_GRACE)
+
+    told = Step(0, data.frames, "labels", ended.model, np.nan, np.nan, 0, np.nan, "")
+    for frames in write_answers(ended.model, data, run.path, attend):
+        yield told._replace(step=frames)
     if ended.state is not None and run.config.restarts > 1:
-        for _ in write_restarts(run, ended.state, data):
-            stop.leave()
+        for done in write_restarts(run, ended.state, data, attend):
+            yield told._replace(phase="restarts", step=done, total=run.config.restarts)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from svae._defaults import model_for
 from svae._fit import fit
-from svae._model import make
 from svae._queries import infer, score, segment
 from svae.config import Config
 from svae.data import DataError
@@ -62,15 +62,19 @@ class Estimator:
     def fit(self, X: Any, y: Any = None) -> "Estimator":
         """Fit to an array (frames, *event) or a list of such; y is not used."""
         data = sequences(X)
-        config = Config.make({**self.get_params(), "model": self.MODEL, "preprocess": "none"})
         event = data[0].shape[1:]
-        for step in fit(make(event, config), data):
+        for step in fit(model_for(data, model=self.MODEL, preprocess="none", **self._given()), data):
             if step.note:
                 warnings.warn(step.note, stacklevel=2)
             self.model_, self.bound_ = step.model, step.bound
         self.n_features_in_ = int(np.prod(event))
         remember_names(self, X)
         return self
+
+    def _given(self) -> dict[str, Any]:
+        """Parameters that were set; the data choose the others, as in `svae fit`."""
+        params, default = self.get_params(), Config()
+        return {name: value for name, value in params.items() if value != getattr(default, name)}
 
     def transform(self, X: Any) -> Any:
         """Posterior means of the latents (frames, latent_dim), in the form of X."""

@@ -26,12 +26,12 @@ def panels(plan: Plan, rows: list[dict[str, Any]]):
         mark = {"marker": MARKS[number % len(MARKS)], "color": _figures.ARMS[number % len(_figures.ARMS)], "ms": 6}
         _line(bound, line, "held_out", mark, words)
         _line(agreement, line, "agreement", mark, words)
-        known = [row for _, row in line if row["target_s"] and row["median_bout_s"]]
-        length.plot([r["target_s"] for r in known], [r["median_bout_s"] for r in known], ls="", alpha=0.8, **mark)
+        both = [_durations(row) for _, row in line if all(_durations(row))]
+        length.plot([wanted for wanted, _ in both], [median for _, median in both], ls="", alpha=0.8, **mark)
     _dress(bound, plan, along, "held-out bound, nats per frame", "Bound: higher is better")
     _dress(agreement, plan, along, "mean ARI with neighbours", "Agreement of segmentations")
     agreement.set_ylim(min(0.0, agreement.get_ylim()[0]), 1.02)
-    _lengths(length)
+    _lengths(length, "s" if not rows or "target_s" in rows[0] else "frames")
     if sum(len(values) > 1 for values in plan.axes.values()) > 1:
         figure.legend(*bound.get_legend_handles_labels(), loc="outside lower center", ncols=6)
     return figure
@@ -48,6 +48,12 @@ def _lines(plan, rows, along):
     return found
 
 
+def _durations(row):
+    """Target and median duration, in seconds, or in frames where no rate is known."""
+    unit = "s" if "target_s" in row else "frames"
+    return row[f"target_{unit}"], row[f"median_bout_{unit}"]
+
+
 def _line(axes, line, column, mark, words):
     known = [(x, row[column]) for x, row in line if row[column] is not None]
     axes.plot([x for x, _ in known], [y for _, y in known], lw=1.4, label=words, **mark)
@@ -59,10 +65,14 @@ def _dress(axes, plan, along, words, title):
     axes.margins(x=0.12)
 
 
-def _lengths(axes):
+def _lengths(axes, unit):
     """On the dashed line half of the bouts are shorter than the target."""
     most = 1.08 * max(axes.get_xlim()[1], axes.get_ylim()[1], 1e-9)
     axes.plot([0, most], [0, most], color=_figures.GREY, lw=1, ls=(0, (4, 3)), zorder=0)
     axes.set(
-        xlabel="target duration, s", ylabel="median bout, s", title="Length of bouts", xlim=(0, most), ylim=(0, most)
+        xlabel=f"target duration, {unit}",
+        ylabel=f"median bout, {unit}",
+        title="Length of bouts",
+        xlim=(0, most),
+        ylim=(0, most),
     )

@@ -42,15 +42,16 @@ def _states(run: Run) -> np.ndarray:
 def _row(name, run, states, near):
     config, provenance, lines = run.config, run.provenance(), run.metrics()
     rate = provenance.get("fps") or 1.0
-    lengths = [] if states is None else [bout.stop_s - bout.start_s for bout in run.bouts()]
+    lengths = [] if states is None else [bout.stop - bout.start for bout in run.bouts()]
+    unit = "s" if provenance.get("fps") else "frames"
     return {
         "run": name,
         "states": config.states,
         "latent_dim": config.latent_dim,
-        "target_s": config.target_duration and config.target_duration / rate,
+        f"target_{unit}": config.target_duration and config.target_duration / rate,
         "held_out": None if states is None else run.held_out(),
         "states_in_use": None if states is None else int((np.bincount(states) >= IN_USE * len(states)).sum()),
-        "median_bout_s": statistics.median(lengths) if lengths else None,
+        f"median_bout_{unit}": statistics.median(lengths) if lengths else None,
         "agreement": statistics.fmean(near) if near else None,
         "steps": lines[-1]["step"] if lines else 0,
         "seconds": lines[-1].get("seconds") if lines else None,

@@ -1,6 +1,7 @@
 """From a file to answers over real processes: the examples of the docs, beside one small recording."""
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -61,7 +62,8 @@ def test_a_second_fit_does_not_touch_the_first(folder):
 def test_check_looks_at_gaps_and_draws(folder):
     told = example("check", folder)
     assert told["recordings"][0]["empty_frames"] == 3 and told["recordings"][0]["missing_%"] == pytest.approx(2.667)
-    assert told["forecast"]["memory_gb"] > 0.1 and (folder / "check.png").stat().st_size > 10_000
+    assert told["forecast"]["memory_gb"] > 0.1 and 0 < told["forecast"]["least"] <= told["forecast"]["most"]
+    assert (folder / "check.png").stat().st_size > 10_000
 
 
 def test_show_and_watch_tell_how_it_stands(folder):
@@ -117,6 +119,25 @@ def test_impute_fills_gaps_only(folder):
     assert ((found["sd"] > 0) == np.isnan(y)).all()
 
 
+def test_impute_writes_csv_in_the_units_of_the_file(folder):
+    done = svae(*shlex.split(EXAMPLES["impute"])[1:-1], "walk-csv", "--to", "csv", "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    told, y = json.loads(done.stdout), np.load(folder / "walk.npy")
+    assert told["recordings"] == [{"recording": "walk", "frames": 120, "filled": 16, "frames_placed_between": 0}]
+    table = np.genfromtxt(folder / "walk-csv/walk.csv", delimiter=",", skip_header=1)
+    assert np.isfinite(table).all() and np.allclose(table[~np.isnan(y)], y[~np.isnan(y)], rtol=1e-5)
+    assert len((folder / "walk-csv/filled.csv").read_text().splitlines()) == 17
+
+
+def test_show_has_a_row_for_each_state(folder):
+    rows = example("show", folder)["states_one_by_one"]
+    assert sum(row["frames_%"] for row in rows) == pytest.approx(100)
+    missing = sum(row["frames_%"] * row["frames_with_missing_%"] for row in rows) / 100
+    assert missing == pytest.approx(100 * 4 / 120, abs=0.01) and rows[0]["confidence"] is None
+    shown = svae("show", "runs/walk", folder=folder)
+    assert "frames_with_missing_%" in shown.stdout and "states_one_by_one" not in shown.stdout
+
+
 def test_rerun_ends_with_the_same_parameters(folder):
     told = example("rerun", folder)
     assert told["identical"] is True and told["largest_difference"] == 0
@@ -167,9 +188,24 @@ def test_ctrl_c_saves_and_resume_goes_on(folder):
     told = fitting.communicate(timeout=120)[1]
     assert fitting.returncode == 130 and "svae fit --resume --out runs/stopped" in told and "Traceback" not in told
     before = Run(folder / "runs/stopped").metrics()[-1]["step"]
-    more = svae("fit", "--resume", "--out", "runs/stopped", "--max-time", "10ms", "--json", folder=folder)
-    assert more.returncode == 0, more.stderr
-    assert json.loads(more.stdout)["status"] == "time over" and json.loads(more.stdout)["steps"] > before
+    assert re.search(
+        r"Ctrl-C: saving and ending.*\n(.*\n)*svae: step \d+ of 100000 is saved in runs/stopped; go on", told
+    )
+    more = svae("fit", "--resume", "--out", "runs/stopped", "--max-time", "10ms", folder=folder)
+    assert more.returncode == 4 and "the time was over while the recordings were read" in more.stderr
+    again = subprocess.Popen(
+        command("fit", "--resume", "--out", "runs/stopped"),
+        cwd=folder,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while Run(folder / "runs/stopped").metrics()[-1]["step"] <= before:
+        assert again.poll() is None, again.communicate()[1]
+        time.sleep(0.1)
+    again.send_signal(signal.SIGTERM)
+    told = again.communicate(timeout=120)[1]
+    assert again.returncode == 143 and "SIGTERM: saving and ending" in told and "is saved in runs/stopped" in told
     other = svae("fit", "--resume", "--out", "runs/stopped", "--states", "3", folder=folder)
     assert other.returncode == 2 and "leave out states" in other.stderr
 

@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 import types
@@ -14,22 +13,14 @@ from svae.cli._examples import EXAMPLES
 from tests.cli.processes import command, environment, svae
 
 
-def processor_seconds(command):
-    """Time of the processor, not of the clock: a busy machine must not fail the test."""
-    before = os.times()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
-
-
 def experiment(monkeypatch, run):
     """Put a module with this `run` in place of svae.experiments.demo."""
     monkeypatch.setitem(sys.modules, "svae.experiments.demo", types.SimpleNamespace(run=run))
 
 
-def test_help_is_quick_and_needs_no_jax():
+def test_help_needs_neither_jax_nor_numpy():
     code = "import sys, svae.cli; svae.cli.main(['--help']); sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
-    assert min(processor_seconds([sys.executable, "-c", code]) for _ in range(5)) < 0.35
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env=environment())
 
 
 def test_help_of_every_verb_ends_with_its_example(capsys, monkeypatch):

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_it_holds_what_the_docs_say(whole):
     names = {p.name for p in whole.path.iterdir()}
-    wanted = "config.toml model checkpoints metrics.jsonl posterior bouts.csv provenance.json log.txt lock"
+    wanted = "config.toml model checkpoints metrics.jsonl posterior bouts.csv states.csv provenance.json log.txt lock"
     assert names == set(wanted.split())
     assert whole.config == CONFIG == Config.from_toml((whole.path / "config.toml").read_text())
     assert all(f"{name} = " in (whole.path / "config.toml").read_text() for name in CONFIG.to_dict())
@@ -34,7 +34,10 @@ def test_it_holds_what_the_docs_say(whole):
 
 def test_metrics_have_each_step_once(whole):
     lines = [json.loads(line) for line in (whole.path / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == list(range(1, 24)) and lines == whole.metrics()
+    assert lines == whole.metrics()
+    start = lines.pop(3)  # measured before the first step
+    assert (start["phase"], start["step"], start["bound"]) == ("start", 3, None) and start["held_out"] < 0
+    assert [line["step"] for line in lines] == list(range(1, 24))
     assert [line["phase"] for line in lines] == ["warm-up"] * 3 + ["fit"] * 20
     measured = [line["step"] for line in lines if line["held_out"] is not None]
     assert measured == list(range(5, 24, 2))
@@ -76,9 +79,9 @@ def test_xarray_opens_the_posterior(whole):
 def test_bouts_tile_every_recording(whole):
     for i, name in enumerate(whole.recordings()):
         bouts, found = [b for b in whole.bouts() if b.recording == name], whole.posterior(name)
-        assert bouts[0].start_s == 0 and bouts[-1].stop_s == pytest.approx((30 + i) / 10)
-        assert all(a.stop_s == b.start_s and a.state != b.state for a, b in itertools.pairwise(bouts))
-        painted = np.concatenate([np.full(round((b.stop_s - b.start_s) * 10), b.state) for b in bouts])
+        assert bouts[0].start == 0 and bouts[-1].stop == pytest.approx((30 + i) / 10)
+        assert all(a.stop == b.start and a.state != b.state for a, b in itertools.pairwise(bouts))
+        painted = np.concatenate([np.full(round((b.stop - b.start) * 10), b.state) for b in bouts])
         np.testing.assert_array_equal(painted, found.state)
 
 

@@ -21,19 +21,23 @@ def several(tmp_path_factory):
     return runs.train(runs.start(tmp_path_factory.mktemp("several") / "run", walks(), config), walks())
 
 
+def fitted(run):
+    return [line for line in run.metrics() if line["phase"] == "fit"]
+
+
 def test_the_parts_of_the_bound_add_up(several):
-    for line in several.metrics():
+    for line in fitted(several):
         likelihood, *divergences = (line[name] for name in PARTS)
         assert likelihood - sum(divergences) == pytest.approx(line["bound"], abs=1e-3)
 
 
 def test_each_measurement_tells_the_states_of_one_stretch(several):
-    told = [line for line in several.metrics() if line["held_out"] is not None]
+    told = [line for line in fitted(several) if line["held_out"] is not None]
     assert len(told) == 10 and all(len(line["restarts"]) == 3 for line in told)
     assert all(line["held_out"] == pytest.approx(max(line["restarts"])) for line in told)
     frames = {sum(n for _, n in line["labels"]) for line in told}
     assert len(frames) == 1 and frames < {len(y) for y in walks().sequences}
-    assert not any("labels" in line for line in several.metrics() if line["held_out"] is None)
+    assert not any("labels" in line for line in fitted(several) if line["held_out"] is None)
 
 
 def test_run_lengths_hold_the_labels():

@@ -6,15 +6,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from svae import runs
+from svae import _fit, runs
 from svae.config import Config
-from svae.runs import _checkpoints
+from svae.runs import _checkpoints, _train
+from svae.runs._attended import THREAD, Watch, left_behind
 from svae.runs._folder import locked
 from tests.runs.conftest import CONFIG, begin, fingerprint, walks
 
@@ -53,13 +55,134 @@ def test_a_signal_saves_and_the_resumed_run_ends_the_same(whole, tmp_path, name,
     assert error is KeyboardInterrupt or caught.value.code == 143
     assert signal.getsignal(signal.SIGTERM) == before and run.provenance()["status"] == "stopped" and not run.running
     assert _checkpoints.steps(run.path)[-1:] == ([] if step == 2 else [step])  # the warm-up has no state
+    assert (f"step {step - 3} of 20 is saved" if step > 3 else "no checkpoint yet") in runs.saved(run)
     assert fingerprint(runs.train(run, walks(), resume=True)) == fingerprint(whole)
     assert len(run.provenance()["sessions"]) == 2
 
 
-def test_time_over_gives_answers_and_can_go_on(whole, tmp_path):
-    run = runs.train(begin(tmp_path / "run"), walks(), max_time=0.0)
-    assert run.provenance()["status"] == "time over" and run.metrics()[-1]["step"] == 4 and run.bouts()
+def over(monkeypatch):
+    """The time is over from now on, but for the answers."""
+    return lambda: monkeypatch.setattr(Watch, "is_over", lambda self: self.reserve >= 0)
+
+
+def test_time_over_gives_answers_and_can_go_on(whole, tmp_path, monkeypatch):
+    """Between two measurements: the end is measured, and the step goes on as if it had not been."""
+    with monkeypatch.context() as patch:
+        run = runs.train(begin(tmp_path / "run"), walks(), progress=at_step(8, over(patch)))
+    end = run.metrics()[-1]
+    assert run.provenance()["status"] == "time over" and run.bouts()
+    assert (end["phase"], end["step"]) == ("end", 8) and end["held_out"] is not None
+    assert "the time is over after 5 of 20 steps" in (run.path / "log.txt").read_text()
+    assert "the model and all its answers" in runs.saved(run)
+    assert fingerprint(runs.train(run, walks(), resume=True)) == fingerprint(whole)
+
+
+def test_a_fit_cut_before_its_first_measurement_gives_what_it_has_become(tmp_path, monkeypatch):
+    """With patience the model of the start was given back, and nobody was told."""
+    config = Config.make(CONFIG.to_dict() | {"patience": 3, "steps": 200, "natural_step": 0.3})
+    run = runs.start(tmp_path / "run", walks(), config)
+    with monkeypatch.context() as patch:
+        runs.train(run, walks(), progress=at_step(18, over(patch)))
+    start, end = (next(line for line in run.metrics() if line["phase"] == phase) for phase in ("start", "end"))
+    log = (run.path / "log.txt").read_text()
+    assert ("The model of the start is kept" in log) == (end["held_out"] <= start["held_out"])
+    assert run.held_out() == max(start["held_out"], end["held_out"])
+    begun = _checkpoints.newest(run.path).arrays["best.q.x.normal.m"]  # of the checkpoint: the start
+    is_start = np.array_equal(np.asarray(run.model().q.x.normal.m), begun)
+    assert is_start == (end["held_out"] <= start["held_out"])
+
+
+@pytest.mark.parametrize(("step", "phase"), [(2, "warm-up"), (3, "states")])
+def test_time_over_before_the_start_leaves_a_folder_that_goes_on(whole, tmp_path, monkeypatch, step, phase):
+    """Nothing can be labelled by then, and the run says so."""
+
+    def progress(steps, title):
+        for told in steps:
+            if told.step == step and told.phase == phase and told.share != 1.0:
+                over(patch)()
+            yield told
+
+    with monkeypatch.context() as patch:
+        run = runs.train(begin(tmp_path / "run"), walks(), progress=progress)
+    assert run.provenance()["status"] == "time over" and not (run.path / "model").exists()
+    assert "before there was a model to label with" in (run.path / "log.txt").read_text()
+    assert ("the warm-up is saved" if phase == "states" else "no checkpoint yet") in runs.saved(run)
+    phases = []
+
+    def seen(steps, title):
+        for told in steps:
+            phases.append(told.phase)
+            yield told
+
+    assert fingerprint(runs.train(run, walks(), resume=True, progress=seen)) == fingerprint(whole)
+    assert ("warm-up" in phases) == (phase == "warm-up")
+
+
+def test_a_limit_keeps_the_time_of_the_answers_and_changes_nothing_else(whole, tmp_path):
+    run = runs.train(begin(tmp_path / "run"), walks(), max_time=1e6)
+    assert (run.path / "log.txt").read_text().count("s, which are kept for them") == 1
+    assert fingerprint(run) == fingerprint(whole)
+
+
+def test_time_over_in_the_middle_of_the_first_step_labels_with_the_start(tmp_path, monkeypatch, capfd):
+    """As when it compiles: no step is taken, and nobody takes the answers for those of a fit."""
+    monkeypatch.setattr(_train, "GRACE", 0.3)
+    waiting, original = threading.Event(), _fit.take_all
+
+    def stuck(*arguments):
+        patch.setattr(Watch, "is_over", lambda self: self.reserve >= 0)
+        waiting.wait(60)
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_fit, "take_all", stuck)
+        run = runs.train(begin(tmp_path / "run"), walks())
+    waiting.set()
+    assert run.provenance()["status"] == "time over" and len(run.bouts()) > 0
+    assert "the time is over after 0 of 20 steps; what was going on is left behind" in capfd.readouterr().err
+    begun = _checkpoints.newest(run.path)
+    assert begun.step == 3 and np.array_equal(np.asarray(run.model().q.x.normal.m), begun.arrays["best.q.x.normal.m"])
+
+
+def test_time_over_while_it_labels_keeps_the_answers_so_far(whole, tmp_path, monkeypatch):
+    def progress(steps, title):
+        for told in steps:
+            yield told
+            if told.phase == "labels" and told.step >= 60:  # the first two of five recordings
+                patch.setattr(Watch, "is_over", lambda self: True)
+
+    with monkeypatch.context() as patch:
+        run = runs.train(begin(tmp_path / "run"), walks(), progress=progress)
+    assert run.provenance()["status"] == "time over" and not (run.path / "bouts.csv").exists()
+    assert "the time was over before all was labelled" in (run.path / "log.txt").read_text()
+    assert "with the answers for 2 of 5 recordings" in runs.saved(run)
+    assert fingerprint(runs.train(run, walks(), resume=True)) == fingerprint(whole)
+
+
+def test_work_that_does_not_come_back_is_left_behind_and_its_last_step_is_saved(whole, tmp_path, monkeypatch):
+    """As when a compiler takes minutes: the thread that answers does not wait for it."""
+    monkeypatch.setattr(_train, "GRACE", 0.3)
+    waiting, number = threading.Event(), 9
+    original = _fit.batch_at
+
+    def stuck(data, config, i):
+        if i == number and not waiting.is_set():
+            sent("SIGTERM")()
+            waiting.wait(60)
+        return original(data, config, i)
+
+    monkeypatch.setattr(_fit, "batch_at", stuck)
+    run = begin(tmp_path / "run")
+    with pytest.raises(SystemExit):
+        runs.train(run, walks())
+    assert left_behind() and run.provenance()["status"] == "stopped" and not run.running
+    assert f"step {_checkpoints.steps(run.path)[-1] - 3} of 20 is saved" in runs.saved(run)
+    before = (run.path / "metrics.jsonl").read_bytes()
+    waiting.set()
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join(60)
+    assert not left_behind() and (run.path / "metrics.jsonl").read_bytes() == before
     assert fingerprint(runs.train(run, walks(), resume=True)) == fingerprint(whole)
 
 

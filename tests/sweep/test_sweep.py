@@ -16,8 +16,10 @@ from svae.cli._examples import EXAMPLES
 from svae.config import Config
 from svae.data import recordings
 from svae.runs import Posterior, RunError
+from svae.runs._attended import Watch
 from svae.runs._posterior import bouts, write_bouts, write_posterior
 from svae.runs._session import Session, close
+from svae.runs._signals import Stop
 from svae.sweep import Plan, grid, leaderboard, read_plan, write_plan
 from svae.sweep._grid import neighbours
 from tests.cli.processes import command, environment, svae
@@ -39,7 +41,7 @@ def finished(folder, config, states, held_out):
     write_bouts(run.path, list(bouts("walk", found)))
     lines = [{"step": i, "held_out": value, "seconds": 2.0 * i, "states_in_use": 4} for i, value in enumerate(held_out)]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    close(Session(run.path, 0.0, 0.0), "finished")
+    close(Session(run.path, 0.0, 0.0, Watch(Stop())), "finished")
     return run
 
 

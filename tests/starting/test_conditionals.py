@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from svae._conditionals import FLOOR, explained, fitted, log_prob, moments, most_alike
+from svae.starting.conditionals import FLOOR, cheapest, explained, fitted, log_prob, losses, moments
 
 D, U = 2, 3
 
@@ -57,10 +57,10 @@ def test_the_two_that_lose_least_are_found(seed):
         return np.c_[np.delete(weights, (i, j), 1), weights[:, i] + weights[:, j]]
 
     best = max(itertools.combinations(range(4), 2), key=lambda pair: total(merged(*pair)))
-    assert most_alike(v, weights, D, 1) == [best]
+    assert cheapest(losses(moments(v, weights), D), 1) == [best]
 
 
 def test_no_state_is_in_two_of_the_pairs():
     v, weights = frames(K=7)
-    pairs = most_alike(v, weights, D, 3)
+    pairs = cheapest(losses(moments(v, weights), D), 3)
     assert len({k for pair in pairs for k in pair}) == 6

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from svae import data
-from svae._actions import action_features, kmeans, smooth
-from svae._states import _forward_backward, find_states
 from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
+from svae.starting import find_states, search
+from svae.starting.actions import action_features, kmeans, smooth
+from svae.starting.chains import forward_backward
 
 
 def test_forward_backward_is_enumeration():
@@ -22,10 +23,10 @@ def test_forward_backward_is_enumeration():
         p = np.exp(sum(node[0, t, k] for t, k in enumerate(path)) - moves * (cost + np.log(K - 1))) / K
         total, switches = total + p, switches + p * moves
         weights[np.arange(4), path] += p
-    found, found_switches, log_z = _forward_backward(node, real, cost)
-    np.testing.assert_allclose(found[0], weights / total, atol=1e-12)
-    np.testing.assert_allclose(found_switches, switches / total)
-    np.testing.assert_allclose(log_z, np.log(total))
+    both = forward_backward(np.stack([node, 0 * node], 2), real, np.array([cost, 1.0]))
+    np.testing.assert_allclose(both.weights[0, :, 0], weights / total, atol=1e-12)
+    np.testing.assert_allclose(both.switches[0], switches / total)
+    np.testing.assert_allclose(both.log_z[0], np.log(total))
 
 
 def test_rotations_are_told_apart_by_how_they_turn():
@@ -82,3 +83,19 @@ def test_scores_of_segmentations():
     assert purity(truth, found) == pytest.approx(5 / 6)
     np.testing.assert_array_equal(matched(truth, found), [1, 2, 0])
     np.testing.assert_array_equal(bout_lengths([truth, np.array([1, 1, 1])]), [2, 2, 2, 3])
+
+
+@pytest.mark.parametrize("K", [3, 20])
+def test_a_search_says_how_far_it_is(K):
+    """It can be watched, and left between two sweeps; it finds the same."""
+    x = np.random.default_rng(0).normal(size=(200, 2)).cumsum(0)
+    options = {"dynamic": True, "duration": 10.0, "seed": 0, "starts": 2}
+    shares, steps = [], search([x], K, **options)
+    while True:
+        try:
+            shares.append(next(steps))
+        except StopIteration as ended:
+            found = ended.value
+            break
+    assert shares[0] == 0 and np.all(np.diff(shares) >= 0) and 0.9 < shares[-1] < 1.001 and len(shares) > 20
+    assert found.log_likelihood == find_states([x], K, **options).log_likelihood

@@ -45,13 +45,20 @@ def fitted(G: np.ndarray, D: int) -> tuple[np.ndarray, np.ndarray]:
     return M, (scatter + FLOOR * (D + 2) * np.eye(D)) / frames
 
 
-def most_alike(v: np.ndarray, weights: np.ndarray, D: int, number: int) -> list[tuple[int, int]]:
-    """The pairs of states that lose least likelihood as one, no state in two of them."""
-    G = moments(v, weights)
-    alone, found, left = explained(G, D), [], set(range(len(G)))
-    rows = [alone[i] + alone[i + 1 :] - explained(G[i] + G[i + 1 :], D) for i in range(len(G) - 1)]
-    i, j = np.triu_indices(len(G), 1)
-    for n in np.argsort(np.concatenate(rows)):
+def losses(G: np.ndarray, D: int) -> np.ndarray:
+    """The log likelihood (K, K) that states with moments G (K, V, V) lose as one; infinite but for pairs i < j."""
+    alone, K = explained(G, D), len(G)
+    lost = np.full((K, K), np.inf)
+    for i in range(K - 1):
+        lost[i, i + 1 :] = alone[i] + alone[i + 1 :] - explained(G[i] + G[i + 1 :], D)
+    return lost
+
+
+def cheapest(lost: np.ndarray, number: int) -> list[tuple[int, int]]:
+    """The pairs of states that lose least as one, no state in two of them."""
+    found, left = [], set(range(len(lost)))
+    i, j = np.triu_indices(len(lost), 1)
+    for n in np.argsort(lost[i, j]):
         pair = int(i[n]), int(j[n])
         if len(found) < number and left.issuperset(pair):
             found.append(pair)

@@ -1,0 +1,63 @@
+"""Options that the data choose where nobody did: the same in the shell, in Python and in scikit-learn."""
+
+from typing import Any
+
+import numpy as np
+
+from svae._model import DEFAULT_STATES, SVAE, make, pgm_of
+from svae.config import Config
+from svae.data import Recordings, bout_frames, find_preprocess, layout_of, preprocessed, recordings, sample_frames
+
+LONG_FRAMES = 500  # longer recordings are fitted in windows
+WINDOW, OVERLAP = 200, 20  # frames
+PATIENCE = 4  # measurements of the held-out bound, ten in a fit, without improvement before it stops early
+SAMPLED_FRAMES = 2000  # that are looked at for missing entries
+
+
+def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
+    """Options for these recordings, where `options` leave them open.
+
+    Windows for long recordings; a mask for the recognition network where entries are missing or wild; as many prior
+    counts as there are states; and how long a state lasts, from how long the data remember.
+    """
+    config = Config.make(options)
+    seen = preprocessed(data, find_preprocess(data, config))
+    found = {"patience": PATIENCE}
+    pgm = pgm_of(config)
+    if not pgm.independent and max(map(len, data.sequences)) > LONG_FRAMES:
+        found |= {"window": WINDOW, "overlap": OVERLAP}
+    if np.isnan(sample_frames(seen, SAMPLED_FRAMES, seed=0)).any():
+        found["missing"] = True
+    if pgm.sticky:
+        found["concentration"] = float(config.states or DEFAULT_STATES)  # a switch never seen stays possible
+        if "stickiness" not in options and "target_duration" not in options:
+            found["target_duration"] = bout_frames(seen)
+    return {name: value for name, value in found.items() if name not in options}
+
+
+def model_for(data: Any, **options: Any) -> SVAE:
+    """A model for recordings, before its fit: what `svae fit DATA` makes. `svae.fit(model, data)` fits it.
+
+    Args:
+        data: Recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
+        options: Options of `Config` by name; what they leave open the data choose. A target duration is in frames.
+
+    Returns:
+        A model to be fitted, with the preprocessing that these recordings need.
+
+    Examples:
+        >>> import svae
+        >>> data = svae.data.switching_rotations(bouts=3, bout_length=20, seed=0)
+        >>> model = svae.model_for(data.y, states=3, latent_dim=2)
+        >>> model.config.model, model.config.states
+        ('slds', 3)
+    """
+    data = recordings(data)
+    return new_model(data, Config.make(suited(options, data) | options))
+
+
+def new_model(data: Recordings, config: Config) -> SVAE:
+    """The model before its fit, with the preprocessing that these recordings need."""
+    preprocess = find_preprocess(data, config)
+    event = preprocess.shape(tuple(data.sequences[0].shape[1:]))
+    return make(event, config, preprocess=preprocess, layout=layout_of(data))

@@ -1,0 +1,143 @@
+"""A forecast of the memory and the time of a fit: a few of its steps are taken, and part of its search for states."""
+
+import dataclasses
+import math
+import time
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from svae._defaults import new_model
+from svae._elbo import value_and_grad
+from svae._fit import start
+from svae._initialize import at_pca, one_hot
+from svae._model import SVAE
+from svae._prepare import Prepared, prepare, sizes
+from svae._program import stack, take, take_all
+from svae._sharding import replicated
+from svae._steps import batch_at, mesh_for
+from svae._warm_up import STATE_FRAMES
+from svae.config import Config
+from svae.data import Recordings, sample_frames
+from svae.starting import search
+
+BASE_GB = 0.55  # a process with jax and its compiled programs
+KEPT = 10  # numbers that a step keeps for each that inference holds, for its gradient
+STEPPING, SEARCHING = 3.0, 2.0  # seconds that are measured at most
+STEPS = 8  # that are taken at most
+SAMPLE = 2**12  # frames that the measured search looks at
+FORWARD = 0.35  # of a step: inference without its gradient
+WARM = 0.3  # of a step: one of the warm-up
+COMPILED = 0.7  # of the time that the program of a step takes to compile: all others
+PROGRAMS = 3.0  # seconds for all of them where they were compiled before
+LEAST = 0.5  # of the steps that a fit with an early stop takes
+
+
+class Forecast(NamedTuple):
+    """Of a fit: what it holds, and the seconds of its parts."""
+
+    frames: int
+    frames_in_a_step: int
+    memory_gb: float
+    step: float
+    compiling: float
+    reading: float
+    warm_up: float
+    states: float
+    fit: float  # all steps
+    answers: float
+    baselines: float
+    least: float
+    most: float
+
+    @property
+    def before(self) -> float:
+        """Seconds until the first step of the fit."""
+        return self.compiling + self.reading + self.warm_up + self.states
+
+
+def forecast(recordings: Recordings, config: Config) -> Forecast:
+    """Measured here and now, within a few seconds besides compiling: a machine that is busy now is forecast as busy."""
+    began = time.perf_counter()
+    model, data, _ = prepare(new_model(recordings, config), recordings)
+    reading = time.perf_counter() - began
+    compiling, step = _step(model, data, config)
+    found_in = _search(model) if model.pgm.chained else 1.0
+    batch = _batch_frames(config, data)
+    held = 0 if data.held is None else data.held.frames
+    looks = 11 * held  # frames of measurements
+    fit = config.steps * step + looks / batch * step * FORWARD / config.restarts
+    answers = reading + recordings.frames / batch * step * FORWARD / config.restarts + 1.0
+    parts = {
+        "compiling": COMPILED * compiling + PROGRAMS,
+        "reading": reading,
+        "warm_up": config.warmup_steps * step * WARM,
+        "states": config.restarts * found_in * min(data.train.frames, STATE_FRAMES) / SAMPLE,
+        "answers": answers,
+        "baselines": 2.0 + reading + found_in * min(data.train.frames, 12_000) / SAMPLE / 2,
+    }
+    around = sum(parts.values())
+    least = around + fit * (1.0 if config.patience is None else LEAST)
+    memory = round(BASE_GB + 4e-9 * KEPT * batch * _numbers(model) * config.restarts, 2)
+    found = {"step": step, "fit": fit, "least": least, "most": around + fit} | parts
+    return Forecast(recordings.frames, batch, memory, **{name: round(s, 3) for name, s in found.items()})
+
+
+def _step(model: SVAE, data: Prepared, config: Config) -> tuple[float, float]:
+    """Seconds that the program of a step takes to compile, and to run, from a start that nobody has searched for."""
+    mesh, state = mesh_for(data, config), start(stack([_roughly_started(model, data, config)] * config.restarts))
+    placed, keys = replicated((state.models, state.optimizer), mesh), (jax.random.key(0), state.restart)
+    seconds, began = [], time.perf_counter()
+    while len(seconds) < 3 or (len(seconds) < STEPS and sum(seconds[1:]) < STEPPING):
+        started = time.perf_counter()
+        piece = batch_at(data, config, len(seconds))
+        taken = take(take_all, placed, piece, keys, sizes(data), value_and_grad, mesh)
+        jax.block_until_ready(taken.bound)
+        placed = taken.model, taken.state
+        seconds.append(time.perf_counter() - started)
+        if sum(seconds) > 2 * STEPPING and len(seconds) > 1 and time.perf_counter() - began > seconds[0] + STEPPING:
+            break
+    each = sorted(seconds[1:])
+    return max(0.0, seconds[0] - each[0]), each[len(each) // 2]
+
+
+def _roughly_started(model: SVAE, data: Prepared, config: Config) -> SVAE:
+    """The networks at PCA, and states that take turns: as much work as the states that a search finds."""
+    model, K = at_pca(model, sample_frames(data.train, 1000, 0)), model.pgm.states
+    x = np.random.default_rng(0).normal(size=(2000, config.latent_dim))
+    turns = np.arange(2000) // max(1, round(config.target_duration or 10)) % K
+    return dataclasses.replace(model, q=model.pgm.initialize([x], one_hot(turns, K, [x])))
+
+
+def _search(model: SVAE) -> float:
+    """Seconds that a search for states takes on SAMPLE frames, from the share of it that is done in a while."""
+    config = model.config
+    x = np.random.default_rng(0).normal(size=(SAMPLE, config.latent_dim)).cumsum(0)
+    latents = [x[first : first + 500] - x[first : first + 500].mean(0) for first in range(0, SAMPLE, 500)]
+    began, share = time.perf_counter(), 0.0
+    steps = search(
+        latents,
+        model.pgm.states,
+        dynamic=model.pgm.dynamic,
+        duration=config.target_duration,
+        seed=0,
+        places=None if model.places is None else latents,
+    )
+    for share in steps:
+        if share > 0 and time.perf_counter() - began > SEARCHING:
+            return (time.perf_counter() - began) / share
+    return time.perf_counter() - began
+
+
+def _batch_frames(config: Config, data: Prepared) -> int:
+    """Frames that a step looks at."""
+    table = data.table
+    return min(config.batch_size, len(table.first)) * table.length
+
+
+def _numbers(model: SVAE) -> int:
+    """Numbers that inference holds for one frame."""
+    P, K = math.prod(model.shape), model.pgm.states
+    D, widths = model.config.latent_dim, model.config.hidden or (1,)
+    return 2 * P + 2 * sum(widths) + K * D * (D + 1)

@@ -1,0 +1,42 @@
+"""What a finished fit should make people think twice about, in sentences, from numbers alone."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+MOST = 0.8  # of the frames that one state may have
+IN_USE = 0.01  # of the frames that a state in use has at least
+RISE = 0.02  # of the whole climb of the held-out bound that its last step may still be
+FEWEST = 3  # measurements that a climb is judged by
+
+
+def warnings_of(shares: Sequence[float], metrics: Sequence[dict[str, Any]]) -> list[str]:
+    """Sentences from the share of the frames of each state (K,), one for a model without states, and the metrics."""
+    return [*_states(np.asarray(shares, float)), *_rising(metrics)]
+
+
+def _states(shares):
+    if len(shares) < 2:
+        return []
+    used, largest = int(np.sum(shares >= IN_USE)), int(np.argmax(shares))
+    found = []
+    if shares[largest] > MOST:
+        share = f"{100 * shares[largest]:.0f} %"
+        found.append(
+            f"State {largest} has {share} of the frames: a shorter --target-duration or more steps may divide it."
+        )
+    if used == len(shares):
+        found.append(f"All {used} states are in use, so their number may be too small: try more --states.")
+    return found
+
+
+def _rising(metrics):
+    """Whether the held-out bound, or without one the bound, was still rising when the fit ended."""
+    held = [line["held_out"] for line in metrics if line.get("held_out") is not None]
+    if len(held) < FEWEST:
+        return []
+    climb, last = max(held) - min(held), held[-1] - max(held[:-1])
+    if climb <= 0 or last <= RISE * climb:
+        return []
+    return [f"The held-out bound was still rising at the end, by {last:.3g} nats per frame: more --steps may help."]
