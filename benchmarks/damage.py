@@ -19,7 +19,7 @@ import safetensors
 import safetensors.numpy
 
 from svae import _sealed
-from svae._model import make
+from svae.model import make
 from svae.store import StoreError, load_model, save
 
 

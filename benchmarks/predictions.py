@@ -17,10 +17,10 @@ import jax
 import numpy as np
 
 from svae import load
-from svae._fit import fit
 from svae.experiments import _predictions, mouse
 from svae.experiments._foresight import with_foresight
 from svae.experiments._recorded import new_model
+from svae.fitting.loop import fit
 
 SETS = {
     "moseq_depth": "moseq_depth/results_00.h5",

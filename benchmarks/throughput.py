@@ -22,9 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from throughput_problem import problem
 
-from svae import _optimizer, expfam, messages
-from svae._elbo import value_and_grad
-from svae._program import pick, take_all
+from svae import expfam, messages
+from svae.bound import value_and_grad
+from svae.fitting import updates
+from svae.fitting.program import pick, take_all
 from svae.messages import HMMChain, fixed_point
 from svae.pgm import _mean_field
 from svae.pgm._conditional import chain, mix
@@ -126,11 +127,11 @@ def optimiser(model, piece):
     gradient = eqx.filter_jit(value_and_grad)(
         model, piece.y, piece.mask, num_data=float(len(piece.y)), key=jax.random.key(0)
     )[1]
-    state = _optimizer.init(model, _optimizer.networks_optimizer(model.config))
+    state = updates.init(model, updates.networks_optimizer(model.config))
 
     @eqx.filter_jit
     def update(model, gradient, state):
-        return _optimizer.update(model, gradient, state, _optimizer.networks_optimizer(model.config), 1e-4)
+        return updates.update(model, gradient, state, updates.networks_optimizer(model.config), 1e-4)
 
     return lambda: update(model, gradient, state)
 

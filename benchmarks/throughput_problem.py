@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import svae
-from svae._fit import start
-from svae._program import stack
 from svae.data import Batch
+from svae.fitting.loop import start
+from svae.fitting.program import stack
 from svae.nets import with_linear_map
 
 STAY, NOISE = 0.95, 0.3

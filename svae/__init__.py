@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` says the same, and a test compares the two
     from svae import data, expfam, messages, nets, pgm, runs, testing
-    from svae._defaults import model_for
-    from svae._elbo import (
+    from svae.bound import (
         elbo,
         value_and_grad,
         value_and_grad_2016,
         value_and_grad_flat,
         value_and_grad_printed,
     )
-    from svae._fit import FitError, FitState, Step, fit
-    from svae._model import SVAE, make
-    from svae._queries import (
+    from svae.config import Config, ConfigError
+    from svae.data import DataError, Recordings, load
+    from svae.fitting.defaults import model_for
+    from svae.fitting.loop import FitError, FitState, Step, fit
+    from svae.fitting.steps import Parts
+    from svae.model import SVAE, make
+    from svae.queries import (
         Forecast,
         Generated,
         Imputation,
@@ -35,9 +38,6 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` says the same,
         score,
         segment,
     )
-    from svae._steps import Parts
-    from svae.config import Config, ConfigError
-    from svae.data import DataError, Recordings, load
     from svae.store import StoreError, load_extra, load_model, save
 
 __version__: str  # read from the installed package on first use
@@ -91,15 +91,15 @@ __all__ = [
 _ROOMS = ("data", "expfam", "messages", "nets", "pgm", "runs", "testing")
 _ANSWERS = ("Forecast", "Generated", "Imputation", "Inference", "Reconstruction", "Score", "Segmentation")
 _HOMES = {  # name -> the module that defines it; imported on first use, so that `svae --help` needs no jax
-    **dict.fromkeys(("elbo", "value_and_grad", "value_and_grad_2016"), "_elbo"),
-    **dict.fromkeys(("value_and_grad_flat", "value_and_grad_printed"), "_elbo"),
-    **dict.fromkeys(("FitError", "FitState", "Step", "fit"), "_fit"),
-    **dict.fromkeys(("SVAE", "make"), "_model"),
-    "model_for": "_defaults",
+    **dict.fromkeys(("elbo", "value_and_grad", "value_and_grad_2016"), "bound"),
+    **dict.fromkeys(("value_and_grad_flat", "value_and_grad_printed"), "bound"),
+    **dict.fromkeys(("FitError", "FitState", "Step", "fit"), "fitting.loop"),
+    **dict.fromkeys(("SVAE", "make"), "model"),
+    "model_for": "fitting.defaults",
     **dict.fromkeys(("Config", "ConfigError"), "config"),
-    **dict.fromkeys(("forecast", "generate", "impute", "infer", "reconstruct", "score", "segment"), "_queries"),
-    **dict.fromkeys(_ANSWERS, "_queries"),
-    "Parts": "_steps",
+    **dict.fromkeys(("forecast", "generate", "impute", "infer", "reconstruct", "score", "segment"), "queries"),
+    **dict.fromkeys(_ANSWERS, "queries"),
+    "Parts": "fitting.steps",
     **dict.fromkeys(("DataError", "Recordings", "load"), "data"),
     **dict.fromkeys(("StoreError", "load_extra", "load_model", "save"), "store"),
 }

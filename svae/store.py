@@ -139,7 +139,7 @@ def _skeleton(folder, manifest):
 
 def _build(shape, config, preprocess, layout):
     """The model's structure with shapes in place of arrays; nothing is computed."""
-    from svae._model import make
+    from svae.model import make
 
     return eqx.filter_eval_shape(lambda: make(shape, config, preprocess=preprocess, layout=layout))
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae import _sharding, fit, make
-from svae._elbo import value_and_grad
+from svae import devices, fit, make
+from svae.bound import value_and_grad
 from svae.config import Config
 from svae.messages import HMMChain, gaussian_sequential, hmm_sequential, time_sharded
 from tests.messages import oracles
@@ -57,13 +57,11 @@ def one_gradient(model):
     mask = jnp.arange(40)[None] < jnp.array([40, 31, 40, 17])[:, None]
     call = jax.jit(lambda arrays, y, mask: value_and_grad(arrays, y, mask, num_data=8.0, key=jax.random.key(3)))
     alone = call(svae, y, mask)
-    mesh = _sharding.mesh(4)
-    with _sharding.over(mesh):
-        shared = call(_sharding.replicated(svae, mesh), *_sharding.spread((np.asarray(y), np.asarray(mask)), mesh))
+    mesh = devices.mesh(4)
+    with devices.over(mesh):
+        shared = call(devices.replicated(svae, mesh), *devices.spread((np.asarray(y), np.asarray(mask)), mesh))
     assert len(y.sharding.device_set) == 1 and len(shared[0].bound.sharding.device_set) == 4
-    return apart(
-        *(flat((bound._replace(residual=()), gradient)) for bound, gradient in (_sharding.local(shared), alone))
-    )
+    return apart(*(flat((bound._replace(residual=()), gradient)) for bound, gradient in (devices.local(shared), alone)))
 
 
 def time_sharing():

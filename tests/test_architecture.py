@@ -16,42 +16,43 @@ FILES = sorted((ROOT / "svae").rglob("*.py"))
 # Direct arrows, each room to the rooms just below it; a room may import everything it reaches.
 ARROWS = {
     "_linalg": (),
-    "_branches": (),
+    "_batched_cond": (),
     "_reprs": (),
-    "_room": (),
+    "_program_memory": (),
     "config": (),
     "data": (),
     "progress": (),
     "expfam": ("_linalg",),
-    "messages": ("_linalg", "_branches"),
+    "messages": ("_linalg", "_batched_cond"),
     "pgm": ("expfam", "messages"),
     "testing": ("pgm",),
-    "nets": ("expfam", "_branches", "_linalg"),
-    "_model": ("pgm", "nets", "config", "data", "_reprs"),
-    "_elbo": ("_model", "_sharding"),
-    "_sharding": (),
-    "_optimizer": ("_elbo",),
+    "nets": ("expfam", "_batched_cond", "_linalg"),
+    "model": ("pgm", "nets", "config", "data", "_reprs"),
+    "bound": ("model", "devices"),
+    "devices": (),
+    "fitting.updates": ("bound",),
     "starting": ("data",),
-    "_initialize": ("_elbo", "_optimizer", "starting"),
-    "_prepare": ("_model", "data", "_room"),
-    "_defaults": ("_model",),
-    "_program": ("_optimizer", "_sharding"),
-    "_steps": ("_program", "_prepare", "_sharding"),
-    "_held_out": ("_elbo",),
-    "_duration": ("_prepare", "_sharding"),
-    "_warm_up": ("_initialize", "_steps"),
-    "_fit": ("_warm_up", "_held_out", "_duration", "_sharding"),
-    "_queries": ("_elbo", "_room"),
-    "baselines": ("_initialize", "_prepare"),
+    "fitting.initialize": ("bound", "fitting.updates", "starting"),
+    "fitting.__init__": (),
+    "fitting.prepare": ("model", "data", "_program_memory"),
+    "fitting.defaults": ("model",),
+    "fitting.program": ("fitting.updates", "devices"),
+    "fitting.steps": ("fitting.program", "fitting.prepare", "devices"),
+    "fitting.held_out": ("bound",),
+    "fitting.duration": ("fitting.prepare", "devices"),
+    "fitting.warm_up": ("fitting.initialize", "fitting.steps"),
+    "fitting.loop": ("fitting.warm_up", "fitting.held_out", "fitting.duration", "devices"),
+    "queries": ("bound", "_program_memory"),
+    "baselines": ("fitting.initialize", "fitting.prepare"),
     "_sealed": (),
-    "store": ("config", "_model", "_sealed"),
-    "runs": ("_defaults", "_fit", "_queries", "baselines", "store", "data"),
-    "experiments": ("_fit", "_queries", "store", "data", "runs"),
-    "__init__": ("_defaults", "_fit", "_queries", "store", "data", "runs", "testing"),
-    "bench": ("_fit",),
-    "sklearn": ("_defaults", "_fit", "_queries"),
+    "store": ("config", "model", "_sealed"),
+    "runs": ("fitting.defaults", "fitting.loop", "queries", "baselines", "store", "data"),
+    "experiments": ("fitting.loop", "queries", "store", "data", "runs"),
+    "__init__": ("fitting.defaults", "fitting.loop", "queries", "store", "data", "runs", "testing"),
+    "bench": ("fitting.loop",),
+    "sklearn": ("fitting.defaults", "fitting.loop", "queries"),
     "report": ("experiments", "runs"),
-    "view": ("_queries", "report", "runs"),
+    "view": ("queries", "report", "runs"),
     "compare": ("report", "runs"),
     "sweep": ("experiments", "runs"),
     "cli": ("bench", "compare", "experiments", "progress", "report", "runs", "sweep", "view", "__init__"),
@@ -60,9 +61,9 @@ ARROWS = {
 ARRAYS = {"jax", "jaxtyping", "numpy"}
 OUTSIDE = {  # what each room may import from outside besides the standard library
     "_linalg": ARRAYS,
-    "_branches": ARRAYS,
+    "_batched_cond": ARRAYS,
     "_reprs": {"jax", "numpy"},
-    "_room": {"jax"},
+    "_program_memory": {"jax"},
     "config": set(),
     "data": {"numpy", "jaxtyping", "scipy", "h5py", "av", "pyarrow"},  # jaxtyping imports no jax by itself
     "progress": {"rich"},
@@ -71,21 +72,22 @@ OUTSIDE = {  # what each room may import from outside besides the standard libra
     "pgm": ARRAYS | {"equinox"},
     "testing": ARRAYS | {"equinox"},
     "nets": ARRAYS | {"equinox"},
-    "_model": ARRAYS | {"equinox"},
-    "_elbo": ARRAYS | {"equinox"},
-    "_sharding": ARRAYS | {"equinox"},
-    "_optimizer": ARRAYS | {"equinox", "optax"},
+    "model": ARRAYS | {"equinox"},
+    "bound": ARRAYS | {"equinox"},
+    "devices": ARRAYS | {"equinox"},
+    "fitting.updates": ARRAYS | {"equinox", "optax"},
     "starting": {"numpy"},
-    "_initialize": ARRAYS | {"equinox", "optax"},
-    "_prepare": ARRAYS | {"equinox"},
-    "_defaults": {"numpy"},
-    "_program": ARRAYS | {"equinox"},
-    "_steps": ARRAYS,
-    "_held_out": ARRAYS | {"equinox"},
-    "_duration": ARRAYS | {"equinox"},
-    "_warm_up": ARRAYS | {"equinox"},
-    "_fit": ARRAYS | {"equinox"},
-    "_queries": ARRAYS | {"equinox"},
+    "fitting.initialize": ARRAYS | {"equinox", "optax"},
+    "fitting.__init__": set(),
+    "fitting.prepare": ARRAYS | {"equinox"},
+    "fitting.defaults": {"numpy"},
+    "fitting.program": ARRAYS | {"equinox"},
+    "fitting.steps": ARRAYS,
+    "fitting.held_out": ARRAYS | {"equinox"},
+    "fitting.duration": ARRAYS | {"equinox"},
+    "fitting.warm_up": ARRAYS | {"equinox"},
+    "fitting.loop": ARRAYS | {"equinox"},
+    "queries": ARRAYS | {"equinox"},
     "baselines": ARRAYS | {"equinox"},
     "_sealed": {"numpy", "safetensors"},
     "store": ARRAYS | {"equinox"},
@@ -116,7 +118,12 @@ def below(room):
 
 
 def room_of(file):
-    return file.relative_to(ROOT / "svae").parts[0].removesuffix(".py")
+    return room(file.relative_to(ROOT / "svae").with_suffix("").parts)
+
+
+def room(parts):
+    """The room of a module; each stage of the fit is one."""
+    return ".".join(parts[: 2 if parts[0] == "fitting" else 1])
 
 
 def imported(file):
@@ -133,7 +140,8 @@ def imported(file):
 
 def rooms_imported(file):
     inside = [name.split(".") for name in imported(file) if name.split(".")[0] == "svae"]
-    return {parts[1] if len(parts) > 1 and parts[1] in ARROWS else "__init__" for parts in inside}
+    rooms = (room(parts[1:]) if len(parts) > 1 else "" for parts in inside)
+    return {name if name in ARROWS else "__init__" for name in rooms}
 
 
 def outside_imported(file):

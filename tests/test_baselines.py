@@ -6,12 +6,12 @@ import pytest
 from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 
-from svae._model import make
-from svae._prepare import prepare
 from svae.baselines import KINDS, baselines
 from svae.baselines._dynamics import fit, log_likelihood
 from svae.baselines._frames import Projection, Stretches, project, scores
 from svae.config import Config
+from svae.fitting.prepare import prepare
+from svae.model import make
 from svae.nets import LEAST_SD
 from svae.pgm import Dynamics, Markov, graph
 

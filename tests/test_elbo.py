@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 
 import svae
 from svae import data, elbo, expfam, nets, value_and_grad
-from svae._elbo import value_and_grad_2016, value_and_grad_flat, value_and_grad_printed
+from svae.bound import value_and_grad_2016, value_and_grad_flat, value_and_grad_printed
 
 D, P = 2, 3
 KEY = jax.random.key(7)
@@ -136,7 +136,7 @@ def test_the_printed_estimator_adds_the_gradient_of_the_likelihood(estimates, x6
     y, mask = frames(2, 4)
 
     def parts(moments):
-        evidence = svae._elbo.evidence(model, moments, y, mask, mask, KEY)
+        evidence = svae.bound.evidence(model, moments, y, mask, mask, KEY)
         return 3 * jnp.stack([evidence.log_likelihood, evidence.kl, evidence.log_normalizer])
 
     rows = compiled(jax.jacrev(parts))(expfam.moments(model.q))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import svae
-from svae import _duration, _fit, _held_out, _initialize, _program, store
-from svae._prepare import prepare
+from svae import store
 from svae.data import recordings
+from svae.fitting import duration, held_out, initialize, loop, program
+from svae.fitting.prepare import prepare
 
 OPTIONS = dict(latent_dim=2, states=2, hidden=(4,), steps=12, warmup_steps=2, batch_size=2, held_out=0.2)  # noqa: C408
 DATA = [np.random.default_rng(i).normal(size=(8, 3)).cumsum(0) for i in range(5)]
@@ -81,7 +82,7 @@ def test_same_seed_same_bounds_bit_by_bit():
 
 
 def measured(bounds):
-    return [_held_out.HeldOut(float(bound), np.zeros(0, int)) for bound in bounds]
+    return [held_out.HeldOut(float(bound), np.zeros(0, int)) for bound in bounds]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_the_restart_with_the_better_held_out_bound_is_kept(restarts, monkeypatc
     last = {}
     for better in (0, 1):
         told = np.where(np.arange(2) == better, -1.0, -2.0)
-        monkeypatch.setattr(_fit, "_held_out", lambda *_, told=told: measured(told))
+        monkeypatch.setattr(loop, "_held_out", lambda *_, told=told: measured(told))
         last[better] = list(svae.fit(model_of("gmm", restarts=2, steps=10), DATA))[-1]
     assert last[0].held_out == last[1].held_out == -1.0
     assert not same(last[0].model, last[1].model)
@@ -123,12 +124,12 @@ class Squashed(eqx.Module):
 def test_a_model_is_its_arrays_and_a_rest_that_is_compared_by_value():
     """Two fits of such models share one program."""
     one, other = (Squashed(jnp.full(2, value), jnp.tanh) for value in (1.0, 2.0))
-    arrays, rest = _program._arrays_and_rest(one)
-    assert rest == _program._arrays_and_rest(other)[1] and hash(rest) == hash(_program._arrays_and_rest(other)[1])
-    assert rest != _program._arrays_and_rest(Squashed(jnp.ones(2), jnp.sin))[1]
-    assert eqx.tree_equal(_program._whole(arrays, rest), one)
+    arrays, rest = program._arrays_and_rest(one)
+    assert rest == program._arrays_and_rest(other)[1] and hash(rest) == hash(program._arrays_and_rest(other)[1])
+    assert rest != program._arrays_and_rest(Squashed(jnp.ones(2), jnp.sin))[1]
+    assert eqx.tree_equal(program._whole(arrays, rest), one)
     model = model_of("lds")
-    assert _program._arrays_and_rest(model) == (model, None)
+    assert program._arrays_and_rest(model) == (model, None)
 
 
 def test_what_a_step_gives_does_not_depend_on_who_waits_for_it(struck):
@@ -146,7 +147,7 @@ def test_what_a_step_gives_does_not_depend_on_who_waits_for_it(struck):
 def through_arrays(state):
     """The state as it comes back from a file: named arrays in the skeleton of a fresh one."""
     fresh = model_of("lds")
-    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_program.stack([fresh])))
+    skeleton = eqx.filter_eval_shape(lambda: loop.start(program.stack([fresh])))
     return store.filled(skeleton, store.arrays_of(state))
 
 
@@ -166,27 +167,27 @@ def test_a_resumed_fit_goes_on_bit_by_bit(struck):
 def test_patience_stops_early_and_gives_back_the_best_model(monkeypatch):
     """The held-out bound is told here: it rises to the third measurement and never again."""
     told = iter([-6.0, -5.0, -4.0, -3.0, -3.5, np.nan, -3.0, -1.0])
-    monkeypatch.setattr(_fit, "_held_out", lambda *_: measured([next(told)]))
+    monkeypatch.setattr(loop, "_held_out", lambda *_: measured([next(told)]))
     steps = [s for s in svae.fit(model_of("lds", patience=3), DATA) if s.phase == "fit"]
     assert len(steps) == 6 and "stopped early" in steps[-1].note and "since step 3" in steps[-1].note
     assert same(steps[-1].model, steps[2].model) and not same(steps[-1].model, steps[4].model)
-    assert same(steps[-1].model, _fit.final_model(steps[-1].state)) and _fit.finished(steps[-1].state)
+    assert same(steps[-1].model, loop.final_model(steps[-1].state)) and loop.finished(steps[-1].state)
     assert [s.held_out for s in steps][:4] == [-5.0, -4.0, -3.0, -3.5] and not any(s.note for s in steps[:-1])
 
 
 def test_without_patience_the_last_model_is_given(struck):
     assert len([s for s in struck if s.phase == "fit"]) == OPTIONS["steps"]
-    assert same(struck[-1].model, _program.pick(struck[-1].state.models, 0))
+    assert same(struck[-1].model, program.pick(struck[-1].state.models, 0))
 
 
 def test_held_out_in_windows_is_nearly_that_of_whole_recordings(struck, monkeypatch):
     """A recording too long for the memory is seen through windows with context."""
     model = struck[-1].model
     held = recordings([np.random.default_rng(9).normal(size=(600, 3)).astype(np.float32)])
-    whole = _held_out.held_out_bound(model, held, key=jax.random.key(0)).bound
-    monkeypatch.setattr(_held_out, "NUMBERS", 1)
-    assert _held_out.window_and_batch(model, 600) == (256, 1)
-    assert _held_out.held_out_bound(model, held, key=jax.random.key(0)).bound == pytest.approx(whole, abs=0.15)
+    whole = held_out.held_out_bound(model, held, key=jax.random.key(0)).bound
+    monkeypatch.setattr(held_out, "NUMBERS", 1)
+    assert held_out.window_and_batch(model, 600) == (256, 1)
+    assert held_out.held_out_bound(model, held, key=jax.random.key(0)).bound == pytest.approx(whole, abs=0.15)
 
 
 # ---- target duration
@@ -210,9 +211,9 @@ def test_a_move_that_loses_a_state_is_taken_back():
     y = 2.0 * z[:, None] - 1 + 0.3 * np.random.default_rng(0).normal(size=(64, 3))
     model, prepared, _ = prepare(model_of("hmm", target_duration=60.0, network="affine"), [y] * 5)
     q = model.pgm.initialize([y[:, :2]] * 5, [np.eye(2)[z]] * 5)
-    models = _program.stack([dataclasses.replace(model, q=q)])
-    assert _duration.paths(models, prepared).shared[0] > 1.9
-    assert _duration.paths(_duration.settled(models, prepared), prepared).shared[0] > 1.7
+    models = program.stack([dataclasses.replace(model, q=q)])
+    assert duration.paths(models, prepared).shared[0] > 1.9
+    assert duration.paths(duration.settled(models, prepared), prepared).shared[0] > 1.7
 
 
 def test_bouts_are_brought_near_the_target_before_the_first_step():
@@ -220,17 +221,17 @@ def test_bouts_are_brought_near_the_target_before_the_first_step():
     y = np.tile(np.repeat([-1.0, 1.0], 4), 8)[:, None] + 0.6 * np.random.default_rng(0).normal(size=(64, 3))
     options = {"target_duration": 4.0, "network": "affine"}
     model, prepared, _ = prepare(model_of("hmm", **options), [y] * 5)
-    models = _program.stack([_initialize.at_latents(model, [y[:, :2]] * 5, None, seed=0)])
-    wrong = _duration.with_factor(models, jnp.array([1e6]))
-    right = _duration.settled(wrong, prepared)
-    away = [abs(np.log(_duration.paths(m, prepared).bout_frames / 4.0)) for m in (wrong, right)]
-    assert away[0] > 1.0 and away[1] < _duration.CLOSE
+    models = program.stack([initialize.at_latents(model, [y[:, :2]] * 5, None, seed=0)])
+    wrong = duration.with_factor(models, jnp.array([1e6]))
+    right = duration.settled(wrong, prepared)
+    away = [abs(np.log(duration.paths(m, prepared).bout_frames / 4.0)) for m in (wrong, right)]
+    assert away[0] > 1.0 and away[1] < duration.CLOSE
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
 def test_a_factor_on_the_sticky_counts_moves_prior_and_q_alike(factor):
-    models = _program.stack([model_of("hmm", stickiness=8.0)] * 2)
-    moved = _duration.with_factor(models, jnp.array([factor, 1.0]))
+    models = program.stack([model_of("hmm", stickiness=8.0)] * 2)
+    moved = duration.with_factor(models, jnp.array([factor, 1.0]))
     before, after = (np.asarray(m.pgm.prior.z.transitions.counts) for m in (models, moved))
     np.testing.assert_allclose(after[0] - before[0], 8.0 * (factor - 1) * np.eye(2), rtol=1e-6)
     np.testing.assert_array_equal(after[1], before[1])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from svae._initialize import LEAST_NOISE, _least_noise, pca
+from svae.fitting.initialize import LEAST_NOISE, _least_noise, pca
 
 
 def made(P, D, *, noise, seed=0):

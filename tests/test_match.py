@@ -34,7 +34,7 @@ def old():
 @pytest.fixture(scope="module")
 def model(old):
     """The same model as a fit makes it today."""
-    from svae._model import with_layout
+    from svae.model import with_layout
 
     return with_layout(old, data.layout_of(svae.load(OLD / "mouse.csv")))
 

@@ -10,9 +10,9 @@ from scipy.stats import multivariate_normal
 
 import svae
 from svae import expfam, nets
-from svae._queries.batches import bucket
-from svae._queries.inference import best_of_starts
 from svae.data import DataError, Standardize, recordings, standardize_entries
+from svae.queries.batches import bucket
+from svae.queries.inference import best_of_starts
 
 T, P = 6, 3
 SCALE, OFFSET = np.array([2.0, 0.5, 10.0]), np.array([5.0, -1.0, 100.0])

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from svae import _room
+from svae import _program_memory
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def limit(monkeypatch, tmp_path, words):
 
 def test_programs_stay_while_there_is_room(double, monkeypatch, tmp_path):
     limit(monkeypatch, tmp_path, "1000000000\n")
-    _room.make_room()
+    _program_memory.make_room()
     assert double._cache_size() == 1
 
 
@@ -29,12 +29,12 @@ def test_programs_go_when_half_of_the_maps_are_taken_and_come_again(double, monk
     limit(monkeypatch, tmp_path, "20\n")
     monkeypatch.setattr(_room, "MAPS", tmp_path / "maps")
     (tmp_path / "maps").write_text("a map\n" * 11)
-    _room.make_room()
+    _program_memory.make_room()
     assert double._cache_size() == 0
     assert double(jnp.ones(3)).tolist() == [2, 2, 2]
 
 
 def test_a_system_without_such_a_limit_is_left_alone(double, monkeypatch, tmp_path):
     monkeypatch.setattr(_room, "MOST", tmp_path / "no such file")
-    _room.make_room()
+    _program_memory.make_room()
     assert double._cache_size() == 1

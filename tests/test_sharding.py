@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from svae import _sharding
+from svae import devices
 from tests import sharded
 from tests.cli.processes import QUICK_TO_COMPILE, environment
 
@@ -52,14 +52,14 @@ def test_a_chain_shared_out_along_time_is_the_chain(four):
 
 def test_one_device_is_left_alone():
     tree = {"x": np.ones(3), "name": "x"}
-    assert _sharding.mesh(4) is None
-    assert _sharding.replicated(tree, None) is tree and _sharding.spread(tree, None) is tree
-    assert _sharding.agreed(tree) is tree and not _sharding.is_shared()
-    assert _sharding.own(np.arange(4)).tolist() == [0, 1, 2, 3]
-    assert _sharding.text_of_first("as it is") == "as it is"
+    assert devices.mesh(4) is None
+    assert devices.replicated(tree, None) is tree and devices.spread(tree, None) is tree
+    assert devices.agreed(tree) is tree and not devices.is_shared()
+    assert devices.own(np.arange(4)).tolist() == [0, 1, 2, 3]
+    assert devices.text_of_first("as it is") == "as it is"
 
 
 def test_errors_of_one_process_are_its_own():
-    with pytest.raises(ZeroDivisionError), _sharding.others_alive():
+    with pytest.raises(ZeroDivisionError), devices.others_alive():
         raise ZeroDivisionError
-    assert "process 1 of the 2" in _sharding.gone(0, 2) and "--resume" in _sharding.gone(3, 8)
+    assert "process 1 of the 2" in devices.gone(0, 2) and "--resume" in devices.gone(3, 8)

@@ -372,7 +372,7 @@ def test_a_first_save_that_stops_anywhere_loads_whole_or_says_why(tmp_path):
 
 
 def test_real_models_round_trip(tmp_path):
-    model_module = pytest.importorskip("svae._model")
+    model_module = pytest.importorskip("svae.model")
     for name in ("vae", "gaussian", "gmm", "hmm", "lds", "slds"):
         config = Config(model=name, states=None if name in ("vae", "gaussian", "lds") else 3, latent_dim=2, hidden=(4,))
         model = model_module.make((6,), config)
@@ -412,7 +412,7 @@ for folder in folders:
 
 def test_loading_a_real_model_executes_nothing_from_it(tmp_path):
     """An audit hook sees the two files of the folder opened, and nothing run, imported, spawned or connected to."""
-    from svae._model import make
+    from svae.model import make
 
     save(make((6,), model="gmm", states=2, latent_dim=2, hidden=(4,)), tmp_path / "good")
     names = [

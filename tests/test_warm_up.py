@@ -5,17 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 
 import svae
-from svae import _warm_up
 from svae.data import recordings
+from svae.fitting import warm_up
 
 
 def latents_of(data, monkeypatch, most, stretch):
     """Latents that are the frames themselves."""
     model = svae.make((1,), model="slds", states=2, latent_dim=1)
-    monkeypatch.setattr(_warm_up, "STATE_FRAMES", most)
-    monkeypatch.setattr(_warm_up, "STRETCH", stretch)
-    monkeypatch.setattr(_warm_up, "_guess", eqx.filter_jit(lambda model, places, y, mask: jnp.asarray(y)))
-    return [x[:, 0] for x in _warm_up._latents(model, None, data)[0]]
+    monkeypatch.setattr(warm_up, "STATE_FRAMES", most)
+    monkeypatch.setattr(warm_up, "STRETCH", stretch)
+    monkeypatch.setattr(warm_up, "_guess", eqx.filter_jit(lambda model, places, y, mask: jnp.asarray(y)))
+    return [x[:, 0] for x in warm_up._latents(model, None, data)[0]]
 
 
 def numbered(*lengths):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from svae._model import DEFAULT_STATES
 from svae.cli import main
 from svae.cli.pages import pages
 from svae.config import Config
+from svae.model import DEFAULT_STATES
 from svae.report._glossary import OF_SECTIONS, TERMS, as_markdown
 from svae.report._report import TITLES
 

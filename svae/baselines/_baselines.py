@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from svae._model import DEFAULT_STATES, SVAE
-from svae._prepare import divided
 from svae.baselines._dynamics import fit, log_likelihood
 from svae.baselines._frames import Stretches, project, stretches
 from svae.config import Config
 from svae.data import DataError, Recordings, bout_frames, preprocessed, recordings, sample_frames, settled, standardized
+from svae.fitting.prepare import divided
+from svae.model import DEFAULT_STATES, SVAE
 from svae.pgm import Dynamics, Markov, Normal, graph
 
 KINDS = {  # graphs of D dimensions and a chain z

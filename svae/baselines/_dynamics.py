@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae._initialize import stickiness, with_stickiness
 from svae.baselines._frames import Stretches
 from svae.expfam import NIW, Dirichlet, LinearGaussian, map_families
+from svae.fitting.initialize import stickiness, with_stickiness
 from svae.pgm import Graph
 from svae.starting import find_states
 

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae._model import make
 from svae.config import Config
 from svae.data import Batch, batch, recordings, windows
+from svae.model import make
 from svae.nets import with_linear_map
 
 STAY = 0.95

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae import _elbo, _fit, _optimizer, _program, expfam
+from svae import bound, expfam
 from svae.bench import _plain_chains, _plain_step, _problems
+from svae.fitting import loop, program, updates
 from svae.messages import fixed_point
 from svae.pgm._mean_field import MAX_ITERATIONS, TOLERANCE, implicit
 
@@ -35,7 +36,7 @@ def _family(eta):
 
 
 def noise(key, y, D):
-    """What `_elbo.evidence` draws with."""
+    """What `bound.evidence` draws with."""
     key_x, _ = (jax.random.split(k, 1) for k in jax.random.split(key))
     keys = jax.vmap(lambda k: jax.random.split(k, len(y)), out_axes=1)(key_x)[:, 0]
     return jax.vmap(lambda k: jax.random.normal(k, (y.shape[1], D)))(keys)
@@ -89,7 +90,7 @@ def gradients(name: str, number: int):
         model = dataclasses.replace(model, pgm=dataclasses.replace(model.pgm, solve=converged))
     y, key, networks = jnp.asarray(problem.piece.y, float), jax.random.key(1), (model.recognize, model.observe)
     mask, num_data = problem.piece.mask, problem.num_data
-    bound, found = eqx.filter_jit(_elbo.value_and_grad)(model, y, mask, num_data=num_data, key=key)
+    _, found = eqx.filter_jit(bound.value_and_grad)(model, y, mask, num_data=num_data, key=key)
     ours = natural(expfam.uncentre(model.q, found.q)), found.recognize, found.observe
     q, prior = natural(expfam.natural(model.q)), natural(expfam.natural(model.pgm.prior))
     value_and_grad = jax.jit(functools.partial(_plain_step.value_and_grad, chain(number)))
@@ -103,13 +104,13 @@ def _leaves(tree):
 
 def ours(problem):
     """A step of `svae fit` from the same model every time: the program of all restarts, of which there is one."""
-    state = _fit.start(_program.stack([problem.model]))
+    state = loop.start(program.stack([problem.model]))
     totals = jnp.asarray(problem.num_data), jnp.asarray(problem.frames)
     keys = jax.random.key(0), state.restart
     placed = state.models, state.optimizer
 
     def run():
-        taken = _program.take(_program.take_all, placed, problem.piece, keys, totals, _elbo.value_and_grad, None)
+        taken = program.take(program.take_all, placed, problem.piece, keys, totals, bound.value_and_grad, None)
         return np.asarray(jax.block_until_ready(taken).bound.bound)
 
     return run
@@ -117,7 +118,7 @@ def ours(problem):
 
 def plainly(problem, number: int):
     model, y = problem.model, problem.piece.y
-    optimizer = _optimizer.networks_optimizer(model.config)
+    optimizer = updates.networks_optimizer(model.config)
     prior, networks = natural(expfam.natural(model.pgm.prior)), (model.recognize, model.observe)
     step = _plain_step.make_step(
         chain(number), prior, optimizer, model.config.natural_step, problem.num_data, problem.frames
@@ -154,7 +155,7 @@ def seconds_in_fit(name: str, steps: int) -> np.ndarray:
     problem = _problems.problem(name)
     config = dataclasses.replace(problem.model.config, steps=steps, warmup_steps=2)
     told = []
-    for step in _fit.fit(dataclasses.replace(problem.model, config=config), list(problem.piece.y) * 8):
+    for step in loop.fit(dataclasses.replace(problem.model, config=config), list(problem.piece.y) * 8):
         told.append((time.perf_counter(), step.phase == "fit" and np.isnan(step.held_out)))
     return np.array([now - before for (before, a), (now, b) in itertools.pairwise(told) if a and b])
 

@@ -19,8 +19,8 @@ def of_data(recordings: Any) -> list[str]:
 
 def of_config(recordings: Any, config: Config) -> list[str]:
     """What is odd in a configuration for these data; ConfigError and DataError where a fit would be in vain."""
-    from svae._model import pgm_of
     from svae.data import DataError
+    from svae.model import pgm_of
 
     if not pgm_of(config).independent and max(map(len, recordings.sequences)) == 1:
         raise DataError(

@@ -40,8 +40,8 @@ def open_both(
 
     What was done to match them, and which are far from its training, is said on stderr.
     """
-    from svae._queries import far
     from svae.data import load, renamed
+    from svae.queries import far
 
     before = _source(path)
     found = load(data, fps=fps, dataset=dataset or before.get("dataset"))

@@ -56,7 +56,7 @@ def together(who: Processes, json: bool) -> Iterator[bool]:
 def _join(who: Processes) -> None:
     import jax
 
-    from svae._sharding import ProcessError
+    from svae.devices import ProcessError
 
     jax.config.update("jax_enable_preemption_service", False)  # SIGTERM is ours
     method = None if who.found else "deactivate"
@@ -104,7 +104,7 @@ def _gone(who: Processes) -> str:
         import jax
 
         who = who._replace(count=jax.process_count(), id=jax.process_index())
-    from svae._sharding import gone
+    from svae.devices import gone
 
     return gone(who.id, who.count)
 

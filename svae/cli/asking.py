@@ -69,7 +69,7 @@ def score(
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
     """
     import svae
-    from svae._queries import low_bounds
+    from svae.queries import low_bounds
 
     model, recordings = open_both(run, data, fps, dataset, match)
     found = svae.score(model, recordings, key=random_key(seed), samples=samples, importance_samples=importance_samples)

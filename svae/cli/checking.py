@@ -48,7 +48,7 @@ def check(
         figure: The figure to write, in the format of its ending; needs the extra svae[figures].
     """
     import svae.data
-    from svae._defaults import suited
+    from svae.fitting.defaults import suited
 
     use_compilation_cache()
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
@@ -82,15 +82,15 @@ def check(
 
 def _against(run, recordings) -> list[str]:
     """How far the recordings are from what a model was fitted to."""
-    from svae._queries import far
+    from svae.queries import far
 
     return far(open_model(run), recordings)
 
 
 def _forecast(recordings, config, notes):
     """Of a fit with this configuration; None, and one more note, where the recordings cannot be fitted."""
-    from svae._prepare import FitError
     from svae.data import DataError
+    from svae.fitting.prepare import FitError
     from svae.runs import forecast
 
     try:

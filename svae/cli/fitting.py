@@ -179,7 +179,7 @@ def opened(source: dict[str, Any], options: dict[str, Any]) -> Any:
 
 def begun(out: Path, recordings: Any, source: dict[str, Any], options: dict[str, Any]) -> Any:
     """A new run folder; what the user left open is chosen here and written to its config.toml."""
-    from svae._defaults import suited
+    from svae.fitting.defaults import suited
     from svae.runs import start
 
     options = in_frames(options, frame_rate(recordings))

@@ -124,7 +124,7 @@ def _resumable(out, given):
 
 def _fit_all(out, plan, recordings, json):
     """One fit after the other; the leaderboard is written after each, so that it holds whatever happens."""
-    from svae._prepare import FitError
+    from svae.fitting.prepare import FitError
 
     left = _left(out, plan)
     for number, (name, point) in enumerate(left.items()):

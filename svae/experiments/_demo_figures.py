@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from svae._queries import reconstruct
 from svae.data.scores import matched
 from svae.experiments import _figures
+from svae.queries import reconstruct
 
 
 def draw(out: Path, data, model, found, history, numbers) -> None:

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, PRNGKeyArray
 
-from svae._model import SVAE
-from svae._queries import forecast
 from svae.data import synthetic
+from svae.model import SVAE
+from svae.queries import forecast
 
 BRIGHT = 0.1  # clean intensity above which a pixel belongs to the dot
 CHUNK = 50  # sequences at a time: the draws of 200 fill a gigabyte

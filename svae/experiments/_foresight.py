@@ -17,10 +17,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from svae._model import SVAE
-from svae._queries import infer
 from svae.data import Recordings
 from svae.expfam import MNIW
+from svae.model import SVAE
+from svae.queries import infer
 
 STRETCHES = 4000
 STEPS, RATE = 300, 3e-3

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from svae._queries import forecast
 from svae.data import Recordings, cut, preprocessed
 from svae.experiments._foresight import Foresight
+from svae.queries import forecast
 
 NUMBERS = 2**25  # of all draws of one call together
 DRAWS = 400  # futures whose mean is the prediction; of 100 the spread would still be a hundredth of the squared error

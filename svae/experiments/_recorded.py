@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svae._model import SVAE, make
 from svae.config import Config
 from svae.data import DataError, Recordings, find_preprocess, load, mouse, preprocessed, recordings
 from svae.data.images import shrunk
 from svae.experiments._figures import write_atomically
+from svae.model import SVAE, make
 
 SIZE = 30  # pixels of a side, as in the paper
 LARGEST = 80  # pixels of a frame that is shown

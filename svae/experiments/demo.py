@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from svae import runs
-from svae._queries.inference import Segmentation
 from svae.config import Config
 from svae.data import mouse
 from svae.data.scores import adjusted_rand_index, bout_lengths, purity
 from svae.experiments import _demo_figures, _figures
 from svae.experiments._recorded import kept
+from svae.queries.inference import Segmentation
 
 
 class Settings(NamedTuple):

@@ -14,12 +14,12 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from svae._fit import Step, fit
-from svae._model import SVAE, make
-from svae._queries import forecast, infer, reconstruct, score
 from svae.data import synthetic
 from svae.experiments._figures import ARMS, BLUE, GREY, ORANGE, new_figure, save_figure, save_numbers, style
 from svae.experiments._forecasts import Accuracy, accuracy, baselines
+from svae.fitting.loop import Step, fit
+from svae.model import SVAE, make
+from svae.queries import forecast, infer, reconstruct, score
 
 NOISE_SD = 0.1
 NAMES = {"repeat": "repeat the last frame"}

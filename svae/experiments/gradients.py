@@ -19,13 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from svae import _optimizer, expfam
-from svae._elbo import elbo, flat_gradient, value_and_grad
-from svae._fit import Step
-from svae._model import SVAE, make
+from svae import expfam
+from svae.bound import elbo, flat_gradient, value_and_grad
 from svae.data import synthetic
 from svae.experiments._curves import Curve, figure
 from svae.experiments._figures import save_figure, save_numbers, style
+from svae.fitting import updates
+from svae.fitting.loop import Step
+from svae.model import SVAE, make
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def start(s: Settings, seed: int) -> SVAE:
 def move(model: SVAE, y, natural, step, num_data: int, key):
     """q(theta) after one step of either kind, and the gradient; natural steps are guarded as in every fit."""
     _, gradient = value_and_grad(model, y[None], jnp.ones((1, len(y)), bool), num_data=num_data, key=key)
-    guarded, _ = _optimizer.natural_step(model.q, gradient.q, step)
+    guarded, _ = updates.natural_step(model.q, gradient.q, step)
     standard = expfam.step(model.q, flat_gradient(model.q, gradient.q), step / (num_data * len(y)))
     return jax.tree.map(partial(jnp.where, natural), guarded, standard), gradient
 
@@ -119,7 +120,7 @@ def race(model: SVAE, y, natural: np.ndarray, steps: np.ndarray, log_volume: flo
 
     Bounds are of all sequences, by one draw each from a key that never changes, in the units of the data.
     """
-    s, optimizer = SETTINGS, _optimizer.networks_optimizer(model.config)
+    s, optimizer = SETTINGS, updates.networks_optimizer(model.config)
     key_order, key_noise, key_measure = jax.random.split(jax.random.key(seed), 3)
     order, keys = jax.random.randint(key_order, (s.iterations,), 0, len(y)), jax.random.split(key_noise, s.iterations)
 
@@ -135,7 +136,7 @@ def race(model: SVAE, y, natural: np.ndarray, steps: np.ndarray, log_volume: flo
 
     take = jax.jit(jax.vmap(one_run, (0, 0, 0, None, None), (0, 1)))
     measure = jax.jit(lambda runs: jax.lax.map(bound, runs) / (len(y) * s.length) - log_volume)
-    networks = _optimizer.networks(model)
+    networks = updates.networks(model)
     first = Run(model.q, networks, optimizer.init(networks), jnp.array(True))
     runs = jax.tree.map(lambda a: jnp.broadcast_to(a, (len(steps), *a.shape)), first)
     kinds, sizes = jnp.asarray(natural), jnp.asarray(steps, y.dtype)

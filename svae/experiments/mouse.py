@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae._fit import fit
-from svae._model import SVAE
-from svae._queries import forecast, infer, reconstruct
 from svae.config import Config
 from svae.data import DataError, Recordings, cut, preprocessed
 from svae.experiments import _predictions, _strips
 from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure, save_figure, save_numbers, style
 from svae.experiments._foresight import Foresight, with_foresight
 from svae.experiments._recorded import SIZE, network, new_model, recorded
+from svae.fitting.loop import fit
+from svae.model import SVAE
+from svae.queries import forecast, infer, reconstruct
 from svae.store import save
 
 

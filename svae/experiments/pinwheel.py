@@ -14,13 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from svae._fit import fit
-from svae._model import SVAE, make
-from svae._queries import generate, infer, score
 from svae.config import Config
 from svae.data import synthetic
 from svae.experiments._densities import Panel, densities, figure
 from svae.experiments._figures import save_figure, save_numbers, style
+from svae.fitting.loop import fit
+from svae.model import SVAE, make
+from svae.queries import generate, infer, score
 
 NEW_SEED = 1_000_000  # new points come from seed + NEW_SEED
 IN_USE = 0.01  # a component is in use when it takes this share of the new points

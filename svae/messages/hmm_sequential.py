@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from svae._branches import everywhere
+from svae._batched_cond import everywhere
 from svae.messages import hmm_chain as hmm
 from svae.messages import hmm_products, hmm_tables
 from svae.messages.compensated import compensated_sum, two_sum

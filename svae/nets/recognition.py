@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from svae._branches import everywhere
+from svae._batched_cond import everywhere
 from svae.expfam import Gaussian
 from svae.nets.images import conv_trunk
 from svae.nets.linear import Project, partial_isometry

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from svae._queries import forecast, reconstruct
 from svae.data import Recordings, cut
+from svae.queries import forecast, reconstruct
 from svae.report import _raster
 from svae.report._look import Look, paint, picture_width
 from svae.report._material import Material

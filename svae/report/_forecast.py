@@ -5,9 +5,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from svae._queries import forecast
 from svae.data import Recordings, cut, split
 from svae.experiments._figures import BLUE, GREY, ORANGE, bare, new_figure
+from svae.queries import forecast
 from svae.report import _raster
 from svae.report._look import Look, paint
 from svae.report._material import Material

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae._held_out import CONTEXT, window_and_batch
-from svae._model import SVAE
-from svae._queries.batches import bucket, posterior, prepare, require_finite
 from svae.data import Recordings, Windows, batch, windows
 from svae.data.recordings import recordings, safe_names, seconds, take
+from svae.fitting.held_out import CONTEXT, window_and_batch
+from svae.model import SVAE
+from svae.queries.batches import bucket, posterior, prepare, require_finite
 from svae.runs._folder import POSTERIOR, PROVENANCE, RunError, locked, writing
 from svae.runs._names import Labels, write_labels
 from svae.runs._posterior import Bout, Posterior, bouts, write_bouts, write_posterior

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from svae import _fit
-from svae._model import SVAE, make
 from svae.baselines import Baselines, baselines
 from svae.config import Config
 from svae.data import Recordings, recordings
+from svae.fitting import loop
+from svae.model import SVAE, make
 from svae.runs._folder import BASELINES, locked, log, write_json, writing
 from svae.runs._run import Run
 
@@ -66,7 +66,7 @@ def _bound(model: SVAE, config: Config, data: Recordings, progress: Callable, na
     """Of the model that a fit with this configuration gives."""
     held = float("nan")
     fresh = make(model.shape, config, preprocess=model.preprocess)
-    for step in progress(_fit.fit(fresh, data), name):
+    for step in progress(loop.fit(fresh, data), name):
         if step.held_out == step.held_out:
             held = step.held_out if config.patience is None else max(step.held_out, float(step.state.best_bound))
     return held

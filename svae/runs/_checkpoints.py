@@ -12,7 +12,7 @@ import numpy as np
 
 from svae import _sealed, store
 from svae._sealed import StoreError
-from svae._warm_up import Warm
+from svae.fitting.warm_up import Warm
 from svae.runs._folder import RunError, writing
 from svae.store import named_now
 

@@ -8,18 +8,18 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from svae._defaults import new_model
-from svae._elbo import value_and_grad
-from svae._fit import start
-from svae._initialize import at_pca, one_hot
-from svae._model import SVAE
-from svae._prepare import Prepared, prepare, sizes
-from svae._program import stack, take, take_all
-from svae._sharding import replicated
-from svae._steps import batch_at, mesh_for
-from svae._warm_up import STATE_FRAMES
+from svae.bound import value_and_grad
 from svae.config import Config
 from svae.data import Recordings, sample_frames
+from svae.devices import replicated
+from svae.fitting.defaults import new_model
+from svae.fitting.initialize import at_pca, one_hot
+from svae.fitting.loop import start
+from svae.fitting.prepare import Prepared, prepare, sizes
+from svae.fitting.program import stack, take, take_all
+from svae.fitting.steps import batch_at, mesh_for
+from svae.fitting.warm_up import STATE_FRAMES
+from svae.model import SVAE
 from svae.starting import search
 
 BASE_GB = 0.55  # a process with jax and its compiled programs

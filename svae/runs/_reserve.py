@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from svae._model import SVAE
-from svae._queries.batches import prepare
 from svae.data import Recordings, Windows
 from svae.data.recordings import take
+from svae.model import SVAE
+from svae.queries.batches import prepare
 from svae.runs._apply import answer_window, answer_windows
 from svae.runs._posterior import Posterior, write_posterior
 from svae.runs._restarts import FRAMES

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from svae._fit import FitState
-from svae._model import SVAE
-from svae._program import pick
-from svae._queries.batches import prepare
-from svae._steps import IN_USE
 from svae.data import DataError, Recordings, cut, take
 from svae.data.scores import adjusted_rand_index
+from svae.fitting.loop import FitState
+from svae.fitting.program import pick
+from svae.fitting.steps import IN_USE
+from svae.model import SVAE
+from svae.queries.batches import prepare
 from svae.runs._apply import answer_of
 from svae.runs._folder import RESTARTS, write_json, writing
 from svae.runs._run import Run

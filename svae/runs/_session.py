@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 
-from svae import _fit, _program, store
-from svae._fit import FitState
-from svae._model import SVAE
+from svae import store
 from svae.config import with_split_seed
 from svae.data import Recordings
+from svae.fitting import loop, program
+from svae.fitting.loop import FitState
+from svae.model import SVAE
 from svae.runs import _checkpoints, _provenance
 from svae.runs._attended import Watch
 from svae.runs._folder import PROVENANCE, RunError, cut_metrics, log, read_json, write_json, writing
@@ -65,7 +66,7 @@ def _restored(run: Run, model: SVAE, point: _checkpoints.Checkpoint) -> FitState
     """The state of a fit, bit for bit."""
     if with_split_seed(point.body.get("config") or {}) != run.config.to_dict():
         raise RunError(f"{run.path / 'config.toml'} was changed after the run began; undo it, or start a new run")
-    skeleton = eqx.filter_eval_shape(lambda: _fit.start(_program.stack([model] * model.config.restarts)))
+    skeleton = eqx.filter_eval_shape(lambda: loop.start(program.stack([model] * model.config.restarts)))
     arrays = point.arrays | store.since_format_1(point.arrays, skeleton)
     store.compare(store.signature(arrays), skeleton, f"the checkpoint of step {point.step}")
     return store.filled(skeleton, arrays)

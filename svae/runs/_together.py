@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 
-from svae import _fit, _program
-from svae._defaults import new_model
-from svae._fit import FitState
-from svae._model import SVAE
-from svae._sharding import ProcessError, agreed, largest, part, text_of_first
-from svae._steps import Step
 from svae.config import Config
 from svae.data import Recordings, recordings
+from svae.devices import ProcessError, agreed, largest, part, text_of_first
+from svae.fitting import loop, program
+from svae.fitting.defaults import new_model
+from svae.fitting.loop import FitState
+from svae.fitting.steps import Step
+from svae.model import SVAE
 from svae.runs._attended import Watch, attended, watching
 from svae.runs._signals import leave
 
@@ -32,7 +32,7 @@ def assist(data: Any) -> None:
     model = new_model(data, config)
     state = _shared(data, model, None)
     with watching(None) as watch:
-        fit = _fit.fit(model, data, resume=state, is_over=lambda: watch.over)
+        fit = loop.fit(model, data, resume=state, is_over=lambda: watch.over)
         with contextlib.closing(attended(fit, watch, math.inf)) as steps:
             for step in steps:
                 decide(watch, step)
@@ -50,7 +50,7 @@ def _shared(data: Recordings, model: SVAE, state: FitState | None) -> FitState |
         raise ProcessError("the processes read different recordings; give every one of them the same data")
     if not largest([int(state is not None)])[0]:
         return None
-    return agreed(_fit.start(_program.stack([model] * model.config.restarts)) if state is None else state)
+    return agreed(loop.start(program.stack([model] * model.config.restarts)) if state is None else state)
 
 
 def decide(watch: Watch, step: Step) -> None:

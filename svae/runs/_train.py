@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from svae import _fit, store
-from svae._fit import FitState, Step, Warm
-from svae._model import SVAE
-from svae._sharding import ProcessError, part
+from svae import store
 from svae.data import Recordings, recordings
+from svae.devices import ProcessError, part
+from svae.fitting import loop
+from svae.fitting.loop import FitState, Step, Warm
+from svae.model import SVAE
 from svae.runs import _checkpoints
 from svae.runs._apply import write_answers
 from svae.runs._attended import GRACE, Left, Watch, attended, done, watching
@@ -100,7 +101,7 @@ class _Kept:
     def __init__(self, session: Session, start: Begin):
         self.session = session
         self.step: Step | None = None  # the newest with a state
-        self.model: SVAE | None = None if start.state is None else _fit.final_model(start.state)
+        self.model: SVAE | None = None if start.state is None else loop.final_model(start.state)
         self.state = start.state
         self.restart = 0  # of which the warm-up is going on
         self.saved = time.monotonic()
@@ -170,12 +171,12 @@ def _left_behind(session: Session, kept: _Kept, run: Run) -> Ended:
 
 
 def _last(kept: _Kept) -> SVAE:
-    return kept.model if kept.state is None else _fit.final_model(kept.state)
+    return kept.model if kept.state is None else loop.final_model(kept.state)
 
 
 def _steps(run: Run, data: Recordings, model: SVAE, start: Begin, watch: Watch) -> Iterator[Step]:
     state = gathered(data, run.config, model, start.state)
-    yield from _fit.fit(model, data, resume=state, warm=start.warm, is_over=lambda: watch.over)
+    yield from loop.fit(model, data, resume=state, warm=start.warm, is_over=lambda: watch.over)
 
 
 def _reserve(session: Session, kept: _Kept, data: Recordings) -> None:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from svae._defaults import model_for
-from svae._fit import fit
-from svae._queries import infer, score, segment
 from svae.config import Config
 from svae.data import DataError
+from svae.fitting.defaults import model_for
+from svae.fitting.loop import fit
+from svae.queries import infer, score, segment
 from svae.sklearn._fitted import arrays_of, ask, decode, drawn, fitted, rebuilt, remember_names
 from svae.sklearn._forms import as_given, sequences
 

@@ -6,10 +6,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from svae._model import SVAE, make
-from svae._queries import generate
 from svae.config import Config
 from svae.data import DataError
+from svae.model import SVAE, make
+from svae.queries import generate
 from svae.sklearn._forms import sequences
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from svae._queries import forecast
 from svae.data import Recordings
+from svae.queries import forecast
 
 CHUNK = 32  # latents that are decoded at once: one program for all
 CONTEXTS = (120, 32, 8, 1)  # frames that a forecast sees: the most that there are, of few, since each is a program

@@ -71,13 +71,13 @@ def test_preprocessing_is_part_of_the_model(tmp_path):
 
 
 def test_long_recordings_are_cut_into_windows_of_bounded_memory(monkeypatch):
-    from svae import _prepare
+    from svae.fitting import prepare
 
     monkeypatch.setattr(_prepare, "NUMBERS", 64 * 200)
     monkeypatch.setattr(_prepare, "WINDOWED", 64 * 200)
     y = points(900).reshape(900, 8)
     free = {name: value for name, value in OPTIONS.items() if name not in ("window", "overlap")} | {"model": "lds"}
-    _, prepared, _ = _prepare.prepare(svae.make((8,), **free), y)
+    _, prepared, _ = prepare.prepare(svae.make((8,), **free), y)
     assert 100 <= prepared.table.length <= 100 + 20 and len(prepared.table.first) == 9
-    _, short, _ = _prepare.prepare(svae.make((8,), **free), y[:40])
+    _, short, _ = prepare.prepare(svae.make((8,), **free), y[:40])
     assert short.table.length == 36

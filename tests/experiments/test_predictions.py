@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from svae._queries import residuals
 from svae.data import recordings
 from svae.experiments import _foresight, _predictions
 from svae.expfam import MNIW
+from svae.queries import residuals
 
 
 def test_the_last_fifth_of_one_recording_or_of_many_is_kept():

@@ -9,7 +9,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from svae import elbo, expfam, value_and_grad
-from svae._elbo import flat_gradient
+from svae.bound import flat_gradient
 
 MEAN_FIELD = ("gmm", "hmm", "slds")
 STEP = 3e-3

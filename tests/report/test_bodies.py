@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from svae import runs
-from svae._model import make
 from svae.config import Config
 from svae.data import DataError, find_preprocess, load
 from svae.experiments._figures import style
+from svae.model import make
 from svae.report import report
 from svae.report._bodies import _upwards, bodies, course, in_words, numbers
 from svae.report._drawings import _of_states

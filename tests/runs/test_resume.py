@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from svae import _fit, runs
+from svae import runs
 from svae.config import Config
+from svae.fitting import loop
 from svae.runs import _checkpoints, _train
 from svae.runs._attended import THREAD, Watch, left_behind
 from svae.runs._folder import locked
@@ -127,7 +128,7 @@ def test_a_limit_keeps_the_time_of_the_answers_and_changes_nothing_else(whole, t
 def test_time_over_in_the_middle_of_the_first_step_labels_with_the_start(tmp_path, monkeypatch, capfd):
     """As when it compiles: no step is taken, and nobody takes the answers for those of a fit."""
     monkeypatch.setattr(_train, "GRACE", 0.3)
-    waiting, original = threading.Event(), _fit.take_all
+    waiting, original = threading.Event(), loop.take_all
 
     def stuck(*arguments):
         patch.setattr(Watch, "is_over", lambda self: self.reserve >= 0)
@@ -163,7 +164,7 @@ def test_work_that_does_not_come_back_is_left_behind_and_its_last_step_is_saved(
     """As when a compiler takes minutes: the thread that answers does not wait for it."""
     monkeypatch.setattr(_train, "GRACE", 0.3)
     waiting, number = threading.Event(), 9
-    original = _fit.batch_at
+    original = loop.batch_at
 
     def stuck(data, config, i):
         if i == number and not waiting.is_set():

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from svae import runs
-from svae._model import make
 from svae.config import Config
 from svae.data import find_preprocess, load
+from svae.model import make
 from svae.runs._apply import write_answers
 from svae.store import save
 from tests.cli.processes import command, environment

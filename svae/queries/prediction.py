@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae import _reprs, expfam
-from svae._model import SVAE
-from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
-from svae._queries.residuals import carried, residual
 from svae.config import ConfigError
 from svae.data import DataError
+from svae.model import SVAE
+from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
+from svae.queries.residuals import carried, residual
 
 
 class Forecast(NamedTuple):

@@ -8,11 +8,11 @@ import numpy as np
 from jaxtyping import Array
 
 from svae import _reprs
-from svae._model import SVAE
-from svae._prepare import FitError, Prepared
-from svae._program import Taken
-from svae._sharding import mesh, own
 from svae.data import Batch, batch, epoch_order
+from svae.devices import mesh, own
+from svae.fitting.prepare import FitError, Prepared
+from svae.fitting.program import Taken
+from svae.model import SVAE
 
 IN_USE = 0.01  # a state is in use when it takes this share of the frames
 SMALLEST_DAMPING = 1e-6  # about 20 failures in a row

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from svae._model import DEFAULT_STATES, SVAE, with_layout
-from svae._room import make_room
+from svae._program_memory import make_room
 from svae.data import (
     Batch,
     Moments,
@@ -35,6 +34,7 @@ from svae.data import (
     wild_shares,
     windows,
 )
+from svae.model import DEFAULT_STATES, SVAE, with_layout
 
 RANGES = {"bernoulli": (0.0, 1.0), "poisson": (0.0, np.inf)}  # what a likelihood can be asked about
 

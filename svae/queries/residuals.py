@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from svae._model import SVAE
+from svae.model import SVAE
 from svae.nets import GaussianNoise, StudentT
 
 FRAMES = 256  # before the forecast that are looked at

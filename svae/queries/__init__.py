@@ -1,7 +1,7 @@
 """What a fitted model can be asked. Every question takes raw recordings and answers in their units."""
 
-from svae._queries.far import far, low_bounds
-from svae._queries.inference import (
+from svae.queries.far import far, low_bounds
+from svae.queries.inference import (
     Imputation,
     Inference,
     Reconstruction,
@@ -11,8 +11,8 @@ from svae._queries.inference import (
     reconstruct,
     segment,
 )
-from svae._queries.prediction import Forecast, Generated, forecast, generate
-from svae._queries.scoring import Score, score
+from svae.queries.prediction import Forecast, Generated, forecast, generate
+from svae.queries.scoring import Score, score
 
 __all__ = [
     "Forecast",

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from svae import _reprs, expfam
-from svae._model import SVAE
-from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare, states_of
+from svae.model import SVAE
 from svae.pgm import Posterior, keys_of
+from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare, states_of
 
 SURE = 30.0  # nats by which a start prefers its states
 

@@ -15,17 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from svae import _optimizer, _reprs
-from svae._duration import settled
-from svae._elbo import Bound, value_and_grad
-from svae._held_out import HeldOut, held_out_bound
-from svae._model import SVAE
-from svae._prepare import FitError, Prepared, prepare, sizes
-from svae._program import Taken, keys_of_step, pick, stack, take, take_all
-from svae._sharding import agreed, local, replicated
-from svae._steps import Step, batch_at, failure, give_up, mesh_for, report
-from svae._warm_up import Warm, warm_up
+from svae import _reprs
+from svae.bound import Bound, value_and_grad
 from svae.data import Batch
+from svae.devices import agreed, local, replicated
+from svae.fitting import updates
+from svae.fitting.duration import settled
+from svae.fitting.held_out import HeldOut, held_out_bound
+from svae.fitting.prepare import FitError, Prepared, prepare, sizes
+from svae.fitting.program import Taken, keys_of_step, pick, stack, take, take_all
+from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
+from svae.fitting.warm_up import Warm, warm_up
+from svae.model import SVAE
 
 __all__ = ["FitError", "FitState", "Step", "Warm", "final_model", "finished", "fit", "held_out_bound", "start"]
 
@@ -34,7 +35,7 @@ class FitState(NamedTuple):
     """All that a fit remembers between two steps."""
 
     models: SVAE  # all restarts: a leading axis in every array
-    optimizer: _optimizer.State  # of each restart
+    optimizer: updates.State  # of each restart
     done: Array  # steps taken after the warm-up
     restart: Array  # the best at the last measurement
     best: SVAE  # the model with the highest held-out bound
@@ -48,8 +49,8 @@ class FitState(NamedTuple):
 
 def start(models: SVAE) -> FitState:
     """The state before the first step, from warm models with a leading axis for restarts."""
-    optimizer = _optimizer.networks_optimizer(models.config)
-    states = eqx.filter_vmap(lambda m: _optimizer.init(m, optimizer))(models)
+    optimizer = updates.networks_optimizer(models.config)
+    states = eqx.filter_vmap(lambda m: updates.init(m, optimizer))(models)
     zero = jnp.zeros((), jnp.int32)
     return FitState(models, states, zero, zero, pick(models, 0), jnp.full((), -jnp.inf, jnp.float32), zero, zero)
 

@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from svae import _initialize, _optimizer
-from svae._elbo import value_and_grad
-from svae._model import SVAE
-from svae._prepare import Prepared, sizes
-from svae._program import take, take_one
-from svae._sharding import local, replicated
-from svae._steps import Step, batch_at, failure, give_up, mesh_for, report
+from svae.bound import value_and_grad
 from svae.data import Recordings, batch, windows
 from svae.data.views import sample_frames
+from svae.devices import local, replicated
+from svae.fitting import initialize, updates
+from svae.fitting.prepare import Prepared, sizes
+from svae.fitting.program import take, take_one
+from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
+from svae.model import SVAE
 from svae.nets import Places
 from svae.pgm import Normal, graph
 
@@ -48,7 +48,7 @@ def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, before
         model = before.model
     yield _of_states(model, restart, 0.0)  # before what may take a while
     latents, places = _latents(_with_standard(model), model.places, data.train)
-    search = _initialize.search_latents(model, latents, places, seed=model.config.seed + restart)
+    search = initialize.search_latents(model, latents, places, seed=model.config.seed + restart)
     yield from _searched(model, search, restart)
 
 
@@ -72,9 +72,9 @@ def _of_states(model: SVAE, restart: int, share: float) -> Step:
 def _networks(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Generator[Step, None, SVAE]:
     """The steps of a short VAE from PCA; gives the model with its networks."""
     config, seed = model.config, model.config.seed + restart
-    model = _initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
+    model = initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
     simple = _with_standard(model)
-    state = _optimizer.init(simple, _optimizer.networks_optimizer(config))
+    state = updates.init(simple, updates.networks_optimizer(config))
     totals, first, mesh = sizes(data), restart * config.warmup_steps, mesh_for(data, config)
     placed = replicated((simple, state), mesh)
     for i in range(config.warmup_steps):

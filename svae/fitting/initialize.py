@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array
 
 from svae import expfam
-from svae._model import SVAE
 from svae.expfam import Gaussian
+from svae.model import SVAE
 from svae.nets import START_SD, with_linear_map, with_noise, with_precision
 from svae.starting import UNUSED, States, kmeans, place_of_states, result, search
 

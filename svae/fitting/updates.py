@@ -11,9 +11,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from svae import expfam
-from svae._elbo import Gradient
-from svae._model import SVAE
+from svae.bound import Gradient
 from svae.config import Config
+from svae.model import SVAE
 from svae.nets import after_noise_step
 
 HALVINGS = 30

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae import expfam
-from svae._model import SVAE
-from svae._sharding import by_rows, is_shared
+from svae.devices import by_rows, is_shared
 from svae.messages.compensated import compensated_sum
+from svae.model import SVAE
 
 
 class Evidence(NamedTuple):

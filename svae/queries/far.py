@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from svae._model import SVAE
 from svae.data import body_length, matched, recordings, take
 from svae.data.views import sample_frames
+from svae.model import SVAE
 
 SAMPLED = 2000  # frames of a recording that are looked at
 LONGER = 1.5  # times as long or as short as the body in training

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae import expfam
-from svae._elbo import evidence
-from svae._model import DEFAULT_STATES, SVAE
+from svae.bound import evidence
 from svae.data import Recordings, batch, windows
+from svae.model import DEFAULT_STATES, SVAE
 
 NUMBERS = 2**22  # that one batch may hold: 16 MiB, and a few times as much in its program
 CONTEXT = 50  # frames around a window of a recording that is too long to be seen whole

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from svae import _optimizer
-from svae._model import SVAE
-from svae._sharding import everywhere, others_alive, over, replicated, spread
 from svae.data import Batch
+from svae.devices import everywhere, others_alive, over, replicated, spread
+from svae.fitting import updates
+from svae.model import SVAE
 
 
 class Finite(eqx.Module):
@@ -37,7 +37,7 @@ class Taken(NamedTuple):
 
 def _take(model, state, piece, key, num_data, frames, estimator) -> Taken:
     bound, gradient = estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
-    update = _optimizer.update(model, gradient, state, _optimizer.networks_optimizer(model.config), 1.0 / frames)
+    update = updates.update(model, gradient, state, updates.networks_optimizer(model.config), 1.0 / frames)
     return Taken(update.model, update.state, bound, update.good, _finite(gradient, bound.bound, update.good))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae import expfam
-from svae._model import SVAE
-from svae._queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
 from svae.messages import compensated_sum
+from svae.model import SVAE
+from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
 
 
 class Score(NamedTuple):

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from svae._model import DEFAULT_STATES, SVAE, make, pgm_of
 from svae.config import Config
 from svae.data import Recordings, bout_frames, find_preprocess, layout_of, preprocessed, recordings, sample_frames
+from svae.model import DEFAULT_STATES, SVAE, make, pgm_of
 
 LONG_FRAMES = 500  # longer recordings are fitted in windows
 WINDOW, OVERLAP = 200, 20  # frames

@@ -18,10 +18,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from svae import expfam
-from svae._model import DEFAULT_STATES, SVAE
-from svae._prepare import Prepared
-from svae._sharding import agreed
 from svae.data import batch
+from svae.devices import agreed
+from svae.fitting.prepare import Prepared
+from svae.model import DEFAULT_STATES, SVAE
 
 GAIN = 10.0  # nats of switch cost for an e-fold of duration
 MOST = 3.0  # nats at once

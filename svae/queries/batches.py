@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from svae import expfam
-from svae._model import SVAE
-from svae._room import make_room
+from svae._program_memory import make_room
 from svae.config import ConfigError
 from svae.data import (
     DataError,
@@ -24,6 +23,7 @@ from svae.data import (
     settled,
     standardized,
 )
+from svae.model import SVAE
 
 NUMBERS = 2**24  # that one batch may hold
 FARTHEST = 1e9  # scales from the mean of the fitted data; squares of more would leave float32
