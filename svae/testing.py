@@ -66,7 +66,13 @@ def _generic(pgm: Graph) -> Any:
     rng = np.random.default_rng(0)
     latents = [np.cumsum(0.6 * rng.normal(size=(20, pgm.dimensions)), 0) for _ in range(2)]
     soft = lambda K: rng.dirichlet(np.full(K, 0.5), size=20)  # noqa: E731
-    return pgm.initialize(latents, [{name: soft(K) for name, K in pgm.discrete.items()} for _ in latents])
+    states = [{name: soft(K) for name, K in pgm.discrete.items()} for _ in latents]
+    return pgm.initialize(latents, states, [_inputs(pgm, 20) for _ in latents] if pgm.inputs else None)
+
+
+def _inputs(pgm: Graph, frames: int) -> Array | None:
+    """Random ones, where the graph wants any."""
+    return jnp.asarray(np.random.default_rng(frames).normal(size=(frames, pgm.inputs))) if pgm.inputs else None
 
 
 def _potentials(pgm: Graph) -> Gaussian:
@@ -93,13 +99,13 @@ def _check_parameters(pgm: Graph, q: Any) -> None:
 def _check_inference(pgm: Graph, q: Any) -> None:
     mask, moments = jnp.arange(T) < REAL, expfam.moments(q)
 
-    run = _compiled(lambda psi, mask: pgm.infer(moments, psi, mask))
-    psi = _potentials(pgm)
-    found = run(psi, mask)
+    run = _compiled(lambda psi, mask, known: pgm.infer(moments, psi, mask, inputs=known))
+    psi, known = _potentials(pgm), _inputs(pgm, T)
+    found = run(psi, mask, known)
     for leaf, what in ((found.kl, "kl"), (found.mean(), "E x"), (found.states, "q(z)")):
         _require(jnp.isfinite(leaf), f"{what} is not finite")
     _require(found.kl[REAL:] == 0, "kl of padding is not 0")
-    alone = run(jax.tree.map(lambda a: a[:REAL], psi), mask[:REAL])
+    alone = run(*jax.tree.map(lambda a: a[:REAL], (psi, mask, known)))
     _require(jnp.abs(found.kl[:REAL] - alone.kl) < 1e-8, "padding changes kl: `infer` or `kl` must leave it out")
     for name, factor in found.discrete.items():
         _require(jnp.abs(jnp.sum(factor.states, -1) - 1) < 1e-8, f"the marginals of {name} do not sum to 1")
@@ -107,7 +113,7 @@ def _check_inference(pgm: Graph, q: Any) -> None:
     def bound(words, psi):
         """The surrogate bound of factors that are made from `words` and from what they then say: no fixed point."""
         once = dataclasses.replace(pgm, solve=_as_it_is)
-        return jnp.sum(once.infer(moments, psi, mask, words).log_normalizer)
+        return jnp.sum(once.infer(moments, psi, mask, words, inputs=known).log_normalizer)
 
     d_words, d_psi = _compiled(jax.grad(bound, (0, 1)))(found.nodes(), psi)
     for name, slope in d_words.items():
@@ -125,8 +131,8 @@ def _as_it_is(f, words, args):
 def _check_simulation(pgm: Graph, q: Any) -> None:
     def paths():
         theta = expfam.sample(q, key=jax.random.key(0))
-        path = pgm.simulate(theta, 7, key=jax.random.key(1))
-        return path, pgm.simulate(theta, 4, key=jax.random.key(2), start=path)
+        path = pgm.simulate(theta, 7, key=jax.random.key(1), inputs=_inputs(pgm, 7))
+        return path, pgm.simulate(theta, 4, key=jax.random.key(2), start=path, inputs=_inputs(pgm, 4))
 
     path, onwards = _compiled(paths)()
     for node, values in zip(pgm.nodes, path, strict=True):
@@ -149,8 +155,9 @@ def _densities(pgm: Graph, q: Any) -> tuple[Array, Array]:
     means = expfam.map_families(lambda family: family.mean(), sure)
     is_linear = lambda t: isinstance(t, LinearGaussian)  # noqa: E731
     theta = jax.tree.map(lambda t: t if is_linear(t) else jnp.log(t), means, is_leaf=is_linear)
-    x, mask = pgm.latent(pgm.simulate(theta, T, key=jax.random.key(3))), jnp.ones(T, bool)
+    mask, known = jnp.ones(T, bool), _inputs(pgm, T)
+    x = pgm.latent(pgm.simulate(theta, T, key=jax.random.key(3), inputs=known))
     J = jnp.broadcast_to(SHARP * jnp.eye(x.shape[1]), (*x.shape, x.shape[1]))
-    found = pgm.infer(expfam.moments(sure), Gaussian(J, SHARP * x), mask)
+    found = pgm.infer(expfam.moments(sure), Gaussian(J, SHARP * x), mask, inputs=known)
     volume = (jnp.log(2 * jnp.pi / SHARP) * x.size + SHARP * jnp.sum(x**2)) / 2
-    return jnp.sum(pgm.log_prob(theta, x, mask)), jnp.sum(found.log_normalizer) - volume
+    return jnp.sum(pgm.log_prob(theta, x, mask, known)), jnp.sum(found.log_normalizer) - volume

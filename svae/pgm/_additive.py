@@ -1,8 +1,9 @@
 """The third form of a linear-Gaussian conditional: each parent adds an offset of its own.
 
-x | v, z1, z2, ... ~ N(A v + B1[:, z1] + B2[:, z2] + ... + b, Sigma): one regression on (v, one-hot of each parent, 1),
-conjugate, and identifiable where a table over all combinations of states is not. A one-hot vector e with mean p has
-covariance diag p - p p', so its average adds to the penalty what that spread costs, and nothing is approximated.
+x | v, z1, z2, ... ~ N(A v + B1[:, z1] + B2[:, z2] + ... + b, Sigma), v the last x and known inputs: one regression on
+(v, one-hot of each parent, 1), conjugate, and identifiable where a table over all combinations of states is not. A
+one-hot vector e with mean p has covariance diag p - p p', so its average adds to the penalty what that spread costs,
+and nothing is approximated.
 """
 
 import itertools
@@ -33,10 +34,10 @@ class AdditiveTables(NamedTuple):
 class Additive:
     """Offsets that add."""
 
-    def prior(self, D: int, sizes: Sizes, *, chained: bool) -> MNIW:
+    def prior(self, D: int, sizes: Sizes, *, chained: bool, inputs: int = 0) -> MNIW:
         like, nu = mniw_prior(D), D + 2.0
-        v, S = D if chained else 0, sum(sizes)
-        M = np.concatenate([0.95 * np.eye(D)[:, :v], np.zeros((D, S + 1))], 1)
+        v, S = D + inputs if chained else 0, sum(sizes)
+        M = np.concatenate([0.95 * np.eye(D, v), np.zeros((D, S + 1))], 1)
         strength = np.diag(np.r_[np.ones(v), np.full(S, OFFSET_STRENGTH), 1.0 if chained else OFFSET_STRENGTH])
         return MNIW(tile(M, ()), like.S if chained else tile(nu * np.eye(D), ()), tile(strength, ()), tile(nu, ()))
 
@@ -83,9 +84,12 @@ class Additive:
         """Of independent steps."""
         return _log_prob(tables, q.mean, jnp.zeros((len(q.mean), 0), q.mean.dtype), said, i)
 
-    def back_of_steps(self, tables: AdditiveTables, q: GaussianSmoothed, said: Said, i: int) -> Float[Array, "N K"]:
+    def back_of_steps(
+        self, tables: AdditiveTables, q: GaussianSmoothed, said: Said, i: int, inputs: Float[Array, "N n"] | None = None
+    ) -> Float[Array, "N K"]:
         """Of every step of a chain after the first."""
-        return _log_prob(tables, q.mean[1:], q.mean[:-1], said, i)
+        before = q.mean[:-1] if inputs is None else jnp.concatenate([q.mean[:-1], inputs], -1)
+        return _log_prob(tables, q.mean[1:], before, said, i)
 
     def penalty(self, tables: AdditiveTables, expected: Expected, q: GaussianSmoothed) -> Float[Array, " N"]:
         return steps_penalty(expected, q)

@@ -33,6 +33,7 @@ class AbstractBlock(ABC):
 
     size: int  # states, or dimensions
     given: str | tuple[str, ...]  # parents at the same frame: one conditional for each combination of their states
+    inputs: int = 0  # columns of known inputs that it takes: as `inputs` of tables, initialize, simulate and densities
 
     # --- parameters -----------------------------------------------------------------------------------------------
 
@@ -136,6 +137,12 @@ def whole(block: str, what: str, size: Any) -> None:
     """Raise unless a size is an integer of at least 1."""
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
         raise GraphError(f"{block} needs a number of {what} that is an integer of at least 1, not {size!r}")
+
+
+def columns(block: str, number: Any) -> None:
+    """Raise unless a number of input columns is an integer of at least 0."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        raise GraphError(f"inputs of {block} is how many columns it takes, an integer of at least 0, not {number!r}")
 
 
 def positive(block: str, what: str, value: Any) -> None:

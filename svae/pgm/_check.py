@@ -23,6 +23,7 @@ def ordered(blocks: Mapping[str, Any], show: str | None) -> list[str]:
         raise GraphError("the graph has no continuous block, which frames are decoded from: add Normal or Dynamics")
     _check_children(blocks)
     _check_shown(blocks, show)
+    _check_inputs(blocks)
     return order
 
 
@@ -80,6 +81,13 @@ def _check_children(blocks: Mapping[str, AbstractBlock]) -> None:
             raise GraphError(
                 f'{name} has no child, so no frame says anything of it: name it in given="{name}" of another'
             )
+
+
+def _check_inputs(blocks: Mapping[str, AbstractBlock]) -> None:
+    wanted = {name: block.inputs for name, block in blocks.items() if block.inputs}
+    if len(set(wanted.values())) > 1:
+        listed = ", ".join(f"{name} wants {number}" for name, number in wanted.items())
+        raise GraphError(f"all blocks with inputs see the same columns, but {listed}: give them one number")
 
 
 def _check_shown(blocks: Mapping[str, AbstractBlock], show: str | None) -> None:

@@ -101,6 +101,31 @@ def log_prob_of_steps(about: Residuals, q: GaussianSmoothed) -> Float[Array, "st
     return _log_prob(mixture.quadratic(_form(about), about.centre, *_steps(q)), about)
 
 
+def log_prob_of_driven(about: Residuals, q: GaussianSmoothed, inputs: Float[Array, "N n"]) -> Float[Array, "N K"]:
+    """The same given u = (x_t-1, inputs, 1)."""
+    mean, before, sqrt, gain, back = _steps(q)
+    known = jnp.concatenate([inputs, jnp.ones_like(before[:, :1])], -1)
+    roots = jnp.concatenate([mm(gain, sqrt), back], -1)
+    none = jnp.zeros((*known.shape, roots.shape[-1]), roots.dtype)
+    pair = Joint(
+        mean,
+        jnp.concatenate([before, known], -1),
+        jnp.concatenate([sqrt, jnp.zeros_like(back)], -1),
+        jnp.concatenate([roots, none], -2),
+    )
+    return log_prob_by_state(about, pair)
+
+
+def driven(expected: Expected, inputs: Float[Array, "N n"]) -> Expected:
+    """A conditional on (x_t-1, inputs, 1) with its inputs known: one on (x_t-1, 1), step by step."""
+    N, D = len(inputs), expected.M.shape[1]
+    known = jnp.concatenate([inputs, jnp.ones((N, 1), inputs.dtype)], -1)[..., None]
+    of_x = jnp.broadcast_to(jnp.eye(D, D + 1, dtype=inputs.dtype), (N, D, D + 1))
+    map_to = jnp.concatenate([of_x, jnp.pad(known, ((0, 0), (0, 0), (D, 0)))], -2)  # (x, inputs, 1) from (x, 1)
+    every = jax.tree.map(lambda a: jnp.broadcast_to(a, (N, *a.shape[1:])), expected)
+    return Expected(mm(every.M, map_to), every.sqrt, mm(mT(map_to), mm(every.E, map_to)), every.constant)
+
+
 def expected_penalty(expected: Expected, joint: Joint) -> Float[Array, " T"]:
     """E u'E u / 2 + constant: what the normalised conditional leaves out."""
     u = jnp.concatenate([joint.root_u, joint.mean_u[..., None]], -1)

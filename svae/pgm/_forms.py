@@ -19,6 +19,7 @@ from svae.pgm._conditional import (
     expect,
     joint_with_one,
     log_prob_by_state,
+    log_prob_of_driven,
     log_prob_of_steps,
     mix,
     residuals,
@@ -32,8 +33,8 @@ from svae.pgm._priors import fit_mniw, fit_niw, mniw_prior, niw_prior
 class Alone:
     """The same conditional for every step."""
 
-    def prior(self, D: int, sizes: Sizes, *, chained: bool) -> Any:
-        return mniw_prior(D) if chained else niw_prior(D)
+    def prior(self, D: int, sizes: Sizes, *, chained: bool, inputs: int = 0) -> Any:
+        return mniw_prior(D, inputs=inputs) if chained else niw_prior(D)
 
     def fit(self, prior: Any, u: np.ndarray, x: np.ndarray, said: Said) -> Any:
         batched = jax.tree.map(lambda a: a[None], prior)
@@ -61,9 +62,9 @@ class Alone:
 class Table:
     """A conditional for every combination of the parents' states."""
 
-    def prior(self, D: int, sizes: Sizes, *, chained: bool) -> Any:
+    def prior(self, D: int, sizes: Sizes, *, chained: bool, inputs: int = 0) -> Any:
         batch = (combinations(sizes),)
-        return mniw_prior(D, batch) if chained else niw_prior(D, batch)
+        return mniw_prior(D, batch, inputs=inputs) if chained else niw_prior(D, batch)
 
     def fit(self, prior: Any, u: np.ndarray, x: np.ndarray, said: Said) -> Any:
         return _fit(prior, u, x, rows_of(said))
@@ -82,9 +83,12 @@ class Table:
         """Of independent steps, u = 1."""
         return towards(i, log_prob_by_state(tables, joint_with_one(q)), said)
 
-    def back_of_steps(self, tables: Residuals, q: GaussianSmoothed, said: Said, i: int) -> Float[Array, "N K"]:
-        """Of every step of a chain after the first, u = (x_t-1, 1)."""
-        return towards(i, log_prob_of_steps(tables, q), said)
+    def back_of_steps(
+        self, tables: Residuals, q: GaussianSmoothed, said: Said, i: int, inputs: Float[Array, "N n"] | None = None
+    ) -> Float[Array, "N K"]:
+        """Of every step of a chain after the first, u = (x_t-1, inputs, 1)."""
+        found = log_prob_of_steps(tables, q) if inputs is None else log_prob_of_driven(tables, q, inputs)
+        return towards(i, found, said)
 
     def penalty(self, tables: Residuals, expected: Expected, q: GaussianSmoothed) -> Float[Array, " N"]:
         return steps_penalty(expected, q)

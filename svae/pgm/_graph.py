@@ -96,6 +96,11 @@ class Graph(eqx.Module):
         return bool(jax.tree.leaves(self.prior))
 
     @property
+    def inputs(self) -> int:
+        """How many columns of known inputs it wants beside the frames; 0: none."""
+        return max(node.block.inputs for node in self.nodes)
+
+    @property
     def title(self) -> str:
         """What it is called in words."""
         return title(self.nodes)
@@ -118,13 +123,15 @@ class Graph(eqx.Module):
         mask: Bool[Array, " T"],
         start: dict[str, Float[Array, "T _"]] | None = None,
         states: dict[str, Float[Array, "T _"]] | None = None,
+        inputs: Float[Array, "T _"] | None = None,
     ) -> Posterior:
         """q*(x, z) of one sequence given E_q t(theta) and potentials psi (T steps) of all dimensions of x.
 
         Each continuous block takes its own rows and columns of psi; `states` are potentials on discrete blocks, by
-        name. Mean field begins at the potentials `start` of each discrete block; without, at nothing.
+        name. Mean field begins at the potentials `start` of each discrete block; without, at nothing. `inputs` are
+        known, frame by frame; those of frame t act on the step into it.
         """
-        args = self.tables(moments), self.by_block(potentials) | (states or {}), mask
+        args = self.tables(moments, self._known(inputs, mask)), self.by_block(potentials) | (states or {}), mask
         words, residual = {}, jnp.zeros(())
         if self.discrete:
             found = self.solve(self.sweep, self.no_word(args) if start is None else start, args)
@@ -137,9 +144,26 @@ class Graph(eqx.Module):
         surrogate = jnp.where(mask, expected, 0) - kl
         return Posterior(self._record(factors), kl, surrogate, residual, self.shown)
 
-    def tables(self, moments: Any) -> dict[str, Any]:
-        """Expected statistics as the sweeps take them, by block."""
-        return {node.name: node.block.tables(getattr(moments, node.name)) for node in self.nodes}
+    def tables(self, moments: Any, inputs: Float[Array, "T n"] | None = None) -> dict[str, Any]:
+        """Expected statistics as the sweeps take them, by block, beside the inputs of those that have any."""
+        return {
+            node.name: node.block.tables(getattr(moments, node.name), **_driven(node, inputs)) for node in self.nodes
+        }
+
+    def _known(self, inputs: Any, mask: Bool[Array, " T"]) -> Any:
+        """The inputs, 0 at padding; GraphError unless they are what the graph wants."""
+        self.check_inputs(inputs, len(mask))
+        return jnp.where(mask[:, None], inputs, 0) if self.inputs else None
+
+    def check_inputs(self, inputs: Any, length: int) -> None:
+        """Raise unless inputs are what the graph wants for `length` frames: all of its columns, or none."""
+        n, found = self.inputs, None if inputs is None else np.shape(inputs)
+        if (found is None and n == 0) or found == (length, n):
+            return
+        wanting = ", ".join(node.name for node in self.nodes if node.block.inputs)
+        wanted = f"{n} inputs at every frame, for {wanting}" if n else "no inputs"
+        given = "it was given none" if found is None else f"it was given an array of shape {found}"
+        raise GraphError(f"the latent graph takes {wanted}, and for {length} frames {given}")
 
     def by_block(self, potentials: Gaussian) -> dict[str, Gaussian]:
         """The potentials of each continuous block."""
@@ -168,13 +192,26 @@ class Graph(eqx.Module):
 
     # --- simulation -----------------------------------------------------------------------------------------------
 
-    def simulate(self, theta: Any, length: int, *, key: PRNGKeyArray, start: Any = None) -> Any:
-        """A path of every block ~ p(x, z | theta); with `start`, paths of any length, the `length` steps after them."""
+    def simulate(
+        self,
+        theta: Any,
+        length: int,
+        *,
+        key: PRNGKeyArray,
+        start: Any = None,
+        inputs: Float[Array, "T _"] | None = None,
+    ) -> Any:
+        """A path of every block ~ p(x, z | theta); with `start`, paths of any length, the `length` steps after them.
+
+        `inputs` are those of the frames that are simulated.
+        """
+        self.check_inputs(inputs, length)
         paths: dict[str, Any] = {}
         for node, key_own in zip(self.nodes, keys_of(key, len(self.nodes)), strict=True):
             own, before = getattr(theta, node.name), None if start is None else getattr(start, node.name)
             said = tuple(states_of(paths[parent]) for parent in node.parents)
-            paths[node.name] = node.block.simulate(own, node.sizes, said, length, key=key_own, start=before)
+            known = _driven(node, inputs)
+            paths[node.name] = node.block.simulate(own, node.sizes, said, length, key=key_own, start=before, **known)
         return self._record([paths[node.name] for node in self.nodes])
 
     def latent(self, paths: Any) -> Float[Array, "*B T D"]:
@@ -189,8 +226,15 @@ class Graph(eqx.Module):
             else states_of(getattr(paths, self.shown))
         )
 
-    def log_prob(self, theta: Any, x: Float[Array, "T D"], mask: Bool[Array, " T"]) -> Float[Array, " T"]:
+    def log_prob(
+        self,
+        theta: Any,
+        x: Float[Array, "T D"],
+        mask: Bool[Array, " T"],
+        inputs: Float[Array, "T _"] | None = None,
+    ) -> Float[Array, " T"]:
         """log p(x_t | x_1..x_{t-1}, theta), the states of all discrete blocks summed over; 0 at padding."""
+        known = self._known(inputs, mask)
         sizes, places = tuple(self.discrete.values()), {name: i for i, name in enumerate(self.discrete)}
         total = int(np.prod(sizes))
         if total > MOST_COMBINATIONS:
@@ -198,7 +242,8 @@ class Graph(eqx.Module):
         scores = jnp.zeros((1,) * (len(sizes) + 1), x.dtype)
         for name, part in self._parts().items():
             node = self.node(name)
-            found = node.block.log_prob_by_state(getattr(theta, name), node.sizes, x[:, part])
+            own = getattr(theta, name)
+            found = node.block.log_prob_by_state(own, node.sizes, x[:, part], **_driven(node, known))
             axes = (0, *(1 + places[parent] for parent in node.parents))
             scores = scores + _placed(found.reshape(len(x), *node.sizes), axes, len(sizes) + 1)
         scores = jnp.broadcast_to(scores, (len(x), *sizes)).reshape(len(x), total)
@@ -248,7 +293,7 @@ class Graph(eqx.Module):
     def conditionals(self, q: Any) -> LinearGaussian | None:
         """x_t given each state that is shown, of the block nearest to it: W (K, D, U) with u = (x_t-1, 1) or u = 1.
 
-        Other parents are averaged over; None where the latent has no parameters.
+        Other parents are averaged over, and inputs are 0; None where the latent has no parameters.
         """
         child = next((node for node in self.nodes if node.block.continuous and self.shown in node.parents), None)
         node = child or next(node for node in self.nodes if node.block.continuous)
@@ -256,6 +301,8 @@ class Graph(eqx.Module):
         if not tables:
             return None
         each = node.block.form.by_state(_at_mean(tables[-1]), node.sizes)
+        if node.block.inputs:
+            each = each._replace(W=jnp.delete(each.W, np.arange(node.block.size, each.W.shape[-1] - 1), -1))
         if child is None or len(node.sizes) == 1:
             return each
         place = node.parents.index(self.shown)
@@ -264,12 +311,14 @@ class Graph(eqx.Module):
 
     # --- start ----------------------------------------------------------------------------------------------------
 
-    def initialize(self, latents: list, states: list) -> Any:
+    def initialize(self, latents: list, states: list, inputs: list | None = None) -> Any:
         """q(theta) = prior + statistics of complete data: latents (T_i, D), and `states`, in numpy float64.
 
         `states` are responsibilities (T_i, K) of the block that is shown, or by block {name: (T_i, K)}; a discrete
-        block that has none starts from random stretches, so that its states differ.
+        block that has none starts from random stretches, so that its states differ. `inputs` are (T_i, n), or None.
         """
+        for i, x in enumerate(latents):
+            self.check_inputs(None if inputs is None else inputs[i], len(x))
         every = [
             self._responsibilities(found, len(x), i) for i, (x, found) in enumerate(zip(latents, states, strict=True))
         ]
@@ -277,7 +326,8 @@ class Graph(eqx.Module):
         for node in self.nodes:
             own = [x[:, parts[node.name]] for x in latents] if node.block.continuous else [w[node.name] for w in every]
             said = [tuple(w[parent] for parent in node.parents) for w in every]
-            fitted.append(node.block.initialize(getattr(self.prior, node.name), node.sizes, own, said))
+            prior, known = getattr(self.prior, node.name), _driven(node, inputs)
+            fitted.append(node.block.initialize(prior, node.sizes, own, said, **known))
         return self._record(fitted)
 
     def _responsibilities(self, found: Any, T: int, seed: int) -> dict[str, np.ndarray]:
@@ -304,6 +354,11 @@ def graph(*, show: str | None = None, solve: Callable = implicit, **blocks: Any)
     )
     prior = record(tuple(node.name for node in nodes))(*(node.block.prior(node.sizes) for node in nodes))
     return Graph(prior, nodes, _nearest(nodes) if show is None else show, solve)
+
+
+def _driven(node: Node, inputs: Any) -> dict[str, Any]:
+    """The inputs as an argument, of a block that takes any."""
+    return {"inputs": inputs} if node.block.inputs else {}
 
 
 def _nearest(nodes: tuple[Node, ...]) -> str | None:

@@ -32,9 +32,10 @@ def ones(x: Float[Array, "T D"]) -> Float[Array, "T 1"]:
     return jnp.ones((len(x), 1), x.dtype)
 
 
-def previous(x: Float[Array, "T D"]) -> Float[Array, "T-1 U"]:
-    """The regressors u_t = (x_{t-1}, 1) of a chain."""
-    return jnp.concatenate([x, ones(x)], -1)[:-1]
+def previous(x: Float[Array, "T D"], inputs: Float[Array, "T n"] | None = None) -> Float[Array, "T-1 U"]:
+    """The regressors u_t = (x_{t-1}, inputs of t, 1) of a chain."""
+    known = jnp.zeros((len(x) - 1, 0), x.dtype) if inputs is None else inputs[1:]
+    return jnp.concatenate([x[:-1], known, ones(x)[1:]], -1)
 
 
 def select(theta: Any, k: Int[Array, ""]) -> Any:

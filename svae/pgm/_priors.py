@@ -20,14 +20,16 @@ def niw_prior(D: int, batch: tuple[int, ...] = (), *, scale: float = 1.0, streng
     return NIW(tile(np.zeros(D), batch), tile(nu * scale**2 * np.eye(D), batch), tile(strength, batch), tile(nu, batch))
 
 
-def mniw_prior(D: int, batch: tuple[int, ...] = (), *, scale: float = 0.3, strength: float = 1.0) -> MNIW:
-    """Dynamics x' = A x + b + noise near a random walk that decays slowly, with an offset near zero."""
+def mniw_prior(
+    D: int, batch: tuple[int, ...] = (), *, inputs: int = 0, scale: float = 0.3, strength: float = 1.0
+) -> MNIW:
+    """Dynamics x' = A x + B u + b + noise near a random walk that decays slowly, with B and an offset near zero."""
     nu = D + 2.0
-    M = np.concatenate([0.95 * np.eye(D), np.zeros((D, 1))], 1)
+    M = np.concatenate([0.95 * np.eye(D), np.zeros((D, inputs + 1))], 1)
     return MNIW(
         tile(M, batch),
         tile(nu * scale**2 * np.eye(D), batch),
-        tile(strength * np.eye(D + 1), batch),
+        tile(strength * np.eye(D + inputs + 1), batch),
         tile(nu, batch),
     )
 
@@ -87,7 +89,8 @@ def first_counts(states: list) -> np.ndarray:
     return sum(w[0] for w in states)
 
 
-def regressions(latents: list) -> tuple[np.ndarray, np.ndarray]:
-    """Regressors u = (x_{t-1}, 1) and targets x_t of every transition."""
-    u = np.concatenate([np.c_[x[:-1], np.ones(len(x) - 1)] for x in latents]).astype(float)
-    return u, np.concatenate([x[1:] for x in latents]).astype(float)
+def regressions(latents: list, inputs: list | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Regressors u = (x_{t-1}, inputs of t, 1) and targets x_t of every transition."""
+    inputs = [np.zeros((len(x), 0)) for x in latents] if inputs is None else inputs
+    rows = [np.c_[x[:-1], known[1:], np.ones(len(x) - 1)] for x, known in zip(latents, inputs, strict=True)]
+    return np.concatenate(rows).astype(float), np.concatenate([x[1:] for x in latents]).astype(float)

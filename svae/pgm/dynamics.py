@@ -1,18 +1,22 @@
-"""`Dynamics`: continuous, x_1 ~ N(mu, Sigma), x_t = A x_{t-1} + b + noise, all of them given the parents."""
+"""`Dynamics`: continuous, x_1 ~ N(mu, Sigma), x_t = A x_{t-1} + B u_t + b + noise, all of them given the parents.
+
+The inputs u are known and have no effect on the first frame. Once they are known, the conditional is one on x_{t-1}
+alone, whose offset changes from step to step.
+"""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from svae import messages
 from svae.expfam import MNIW, NIW
 from svae.messages import GaussianChain, GaussianSmoothed
-from svae.pgm._block import AbstractBlock, whole
-from svae.pgm._conditional import Expected, chain, chain_kl
+from svae.pgm._block import AbstractBlock, columns, whole
+from svae.pgm._conditional import Expected, chain, chain_kl, driven, steps_penalty
 from svae.pgm._forms import cut
 from svae.pgm._linear import gaussian_step, log_normal_by_state, ones, previous
 from svae.pgm._priors import regressions
@@ -27,6 +31,14 @@ class DynamicsGlobals(NamedTuple):
     dynamics: MNIW
 
 
+class DrivenTables(NamedTuple):
+    """Those of a block with inputs, beside the inputs of the steps after the first."""
+
+    first: Any
+    dynamics: Any
+    inputs: Float[Array, "N n"]
+
+
 class Local(NamedTuple):
     q: GaussianSmoothed
     first: Expected
@@ -35,16 +47,21 @@ class Local(NamedTuple):
 
 @dataclass(frozen=True)
 class Dynamics(AbstractBlock):
-    """`given` parents choose A, b and the noise; `add` parents each add an offset to x_t, whose A they share."""
+    """`given` parents choose A, B, b and the noise; `add` parents each add an offset to x_t, whose A they share.
+
+    `inputs` is the number of columns of u, known at every frame.
+    """
 
     size: int
     given: str | tuple[str, ...] = ()
     add: str | tuple[str, ...] = ()
+    inputs: int = 0
     continuous = True
     remembers = True
 
     def __post_init__(self):
         whole("Dynamics", "dimensions", self.size)
+        columns("Dynamics", self.inputs)
 
     @property
     def form(self):
@@ -53,26 +70,28 @@ class Dynamics(AbstractBlock):
     @property
     def _shares(self) -> bool:
         """Whether all steps have one conditional."""
-        return not (self.given or self.add)
+        return not (self.given or self.add or self.inputs)
 
     def prior(self, sizes):
-        prior = lambda chained: self.form.prior(self.size, sizes, chained=chained)  # noqa: E731
-        return DynamicsGlobals(prior(False), prior(True))
+        first = self.form.prior(self.size, sizes, chained=False)
+        return DynamicsGlobals(first, self.form.prior(self.size, sizes, chained=True, inputs=self.inputs))
 
-    def initialize(self, prior, sizes, own, said):
+    def initialize(self, prior, sizes, own, said, inputs=None):
         start, one = np.stack([x[0] for x in own]).astype(float), np.ones((len(own), 1))
         at_start = tuple(np.stack([w[0] for w in weights]) for weights in zip(*said, strict=True))
         first = self.form.fit(prior.first, one, start, at_start)
         later = tuple(np.concatenate([w[1:] for w in weights]) for weights in zip(*said, strict=True))
-        return DynamicsGlobals(first, self.form.fit(prior.dynamics, *regressions(own), later))
+        return DynamicsGlobals(first, self.form.fit(prior.dynamics, *regressions(own, inputs), later))
 
-    def tables(self, moments):
-        return DynamicsGlobals(self.form.tables(moments.first), self.form.tables(moments.dynamics))
+    def tables(self, moments, inputs=None):
+        first, dynamics = (self.form.tables(table) for table in moments)
+        return DynamicsGlobals(first, dynamics) if inputs is None else DrivenTables(first, dynamics, inputs[1:])
 
     def infer(self, tables, said, potential, mask):
         T = len(mask)
         first = self.form.forward(tables.first, cut(said, None, 1), 1)
         dynamics = self.form.forward(tables.dynamics, cut(said, 1, None), 1 if self._shares else T - 1)
+        dynamics = driven(dynamics, tables.inputs) if self.inputs else dynamics
         every = chain(first, dynamics, potential, mask)
         every = _shared(every, dynamics, mask) if self._shares and T <= LONGEST else every
         return Local(messages.gaussian.smooth(every), first, dynamics)
@@ -83,39 +102,44 @@ class Dynamics(AbstractBlock):
     def back(self, tables, local, said, i):
         start = jax.tree.map(lambda a: a[:1], local.q)
         first = self.form.back(tables.first, start, cut(said, None, 1), i)
-        later = self.form.back_of_steps(tables.dynamics, local.q, cut(said, 1, None), i)
+        known = tables.inputs if self.inputs else None
+        later = self.form.back_of_steps(tables.dynamics, local.q, cut(said, 1, None), i, known)
         return jnp.concatenate([first, later])
 
     def kl(self, tables, local, mask):
-        penalty = self.form.penalty(tables.dynamics, local.dynamics, local.q)
+        if self.inputs:
+            penalty = steps_penalty(local.dynamics, local.q)
+        else:
+            penalty = self.form.penalty(tables.dynamics, local.dynamics, local.q)
         return chain_kl(local.q, local.first, penalty, mask)
 
     def frames(self, prior, q, sizes, i):
         return self.form.frames(prior.dynamics, q.dynamics, sizes, i)
 
-    def simulate(self, theta, sizes, paths, length, *, key, start):
+    def simulate(self, theta, sizes, paths, length, *, key, start, inputs=None):
         key_first, key_rest = jax.random.split(key)
         one = jnp.ones(1, theta.first.W.dtype)
+        known = jnp.zeros((length, 0), one.dtype) if inputs is None else inputs
         at = lambda form, states: self.form.at(form, sizes, states)  # noqa: E731
 
-        def advance(x, inputs):
-            states, key = inputs
-            following = gaussian_step(at(theta.dynamics, states), jnp.append(x, one), key=key)
+        def advance(x, step):
+            states, u, key = step
+            following = gaussian_step(at(theta.dynamics, states), jnp.concatenate([x, u, one]), key=key)
             return following, following
 
         now, later = tuple(path[0] for path in paths), tuple(path[1:] for path in paths)
         if start is None:
             first = gaussian_step(at(theta.first, now), one, key=key_first)
         else:
-            first, _ = advance(start[-1], (now, key_first))
-        _, rest = jax.lax.scan(advance, first, (later, jax.random.split(key_rest, length - 1)))
+            first, _ = advance(start[-1], (now, known[0], key_first))
+        _, rest = jax.lax.scan(advance, first, (later, known[1:], jax.random.split(key_rest, length - 1)))
         return jnp.concatenate([first[None], rest])
 
-    def log_prob_by_state(self, theta, sizes, x):
+    def log_prob_by_state(self, theta, sizes, x, inputs=None):
         """log p(x_t | past, parents) for every combination of the parents' states (T, N)."""
         first, dynamics = (self.form.by_state(t, sizes) for t in theta)
         start = log_normal_by_state(first, x[:1], ones(x[:1]))
-        return jnp.concatenate([start, log_normal_by_state(dynamics, x[1:], previous(x))])
+        return jnp.concatenate([start, log_normal_by_state(dynamics, x[1:], previous(x, inputs))])
 
 
 def _shared(chain: GaussianChain, dynamics: Expected, mask: Bool[Array, " T"]) -> GaussianChain:

@@ -17,6 +17,7 @@ GRAPHS = {
     **{name: lambda make=make: make(2, 3, concentration=1.0, stickiness=1.0) for name, make in PGMS.items()},
     "durations": lambda: graph(z=SemiMarkov(3, longest=4), x=Dynamics(2, given="z")),
     "durations beside a chain": lambda: graph(a=SemiMarkov(2, longest=3), b=Markov(2), x=Normal(2, add=("a", "b"))),
+    "inputs and switches": lambda: graph(z=Markov(3), x=Dynamics(2, given="z", inputs=2), w=Dynamics(1, inputs=2)),
     "two causes, two latents": lambda: graph(
         a=Markov(2), b=Markov(2, given="a"), x=Dynamics(2, given=("a", "b")), w=Normal(1, add=("b", "a"))
     ),
@@ -77,6 +78,7 @@ BROKEN = {
     "no continuous block": {"z": z, "y": Choice(2, given="z")},
     "z has no child": {"z": z, "x": Normal(2)},
     "x has parents in both": {"z": z, "x": Normal(2, given="z", add="z")},
+    "but x wants 2, w wants 3": {"x": Dynamics(2, inputs=2), "w": Dynamics(2, inputs=3)},
     "show='x' must be one of z": {"show": "x", "z": z, "x": x},
     "left out: there is no discrete block": {"show": "z", "x": Normal(2)},
 }
@@ -93,6 +95,22 @@ def test_a_graph_that_cannot_be_inferred_is_refused_in_one_sentence(words):
 def test_sizes_are_positive(block):
     with pytest.raises(GraphError, match="an integer of at least 1, not 0"):
         block(0)
+
+
+def test_inputs_that_a_graph_needs_and_does_not_get_are_refused():
+    driven, plain = graph(x=Dynamics(2, inputs=3)), graph(x=Dynamics(2))
+    assert (driven.inputs, plain.inputs) == (3, 0)
+    for made, inputs, words in (
+        (driven, None, "takes 3 inputs at every frame, for x, and for 4 frames it was given none"),
+        (driven, np.zeros((4, 2)), r"it was given an array of shape \(4, 2\)"),
+        (plain, np.zeros((4, 2)), r"takes no inputs, and for 4 frames it was given an array of shape \(4, 2\)"),
+    ):
+        with pytest.raises(GraphError, match=words):
+            made.check_inputs(inputs, 4)
+    with pytest.raises(GraphError, match="takes 3 inputs"):
+        driven.initialize([np.zeros((4, 2))], [None])
+    with pytest.raises(GraphError, match="inputs of Dynamics is how many columns it takes"):
+        Dynamics(2, inputs=-1)
 
 
 @pytest.mark.parametrize("size", [-1, 2.5, "3", None, True])

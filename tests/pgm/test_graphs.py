@@ -24,9 +24,17 @@ GRAPHS = {
     "one cause, two latents": lambda: graph(z=Markov(2), x=Dynamics(2, given="z"), w=Normal(1, given="z")),
     "states of states": lambda: graph(mood=Markov(2), z=Markov(3, given="mood"), x=Dynamics(2, given="z")),
     "choices of choices": lambda: graph(x=Normal(2, given="z"), z=Choice(3, given="mood"), mood=Choice(2)),
+    "inputs alone": lambda: graph(x=Dynamics(2, inputs=2)),
+    "a table with inputs": lambda: graph(z=Markov(2), x=Dynamics(2, given="z", inputs=2)),
+    "offsets and inputs": lambda: graph(a=Markov(2), b=Choice(2), x=Dynamics(2, add=("a", "b"), inputs=1)),
     "a cause of both": lambda: graph(z=Markov(2), y=Choice(2, given="z"), x=Normal(2, given=("z", "y"))),
 }
 every = pytest.mark.parametrize("name", GRAPHS)
+
+
+def known(pgm, frames: int = T):
+    """Inputs of every frame, where the graph wants any."""
+    return jnp.asarray(np.random.default_rng(frames).normal(size=(frames, pgm.inputs))) if pgm.inputs else None
 
 
 def converged(f, words, args):
@@ -47,11 +55,12 @@ def complete(pgm, seed: int = 3):
     rng = np.random.default_rng(seed)
     latents = [np.cumsum(0.6 * rng.normal(size=(15, pgm.dimensions)), 0) for _ in range(2)]
     soft = lambda K: rng.dirichlet(np.full(K, 0.5), size=15)  # noqa: E731
-    return pgm.initialize(latents, [{name: soft(K) for name, K in pgm.discrete.items()} for _ in latents])
+    states = [{name: soft(K) for name, K in pgm.discrete.items()} for _ in latents]
+    return pgm.initialize(latents, states, [known(pgm, 15)] * 2 if pgm.inputs else None)
 
 
-def surrogate(pgm, moments, psi, mask, start=None):
-    posterior = pgm.infer(moments, psi, mask, start)
+def surrogate(pgm, moments, psi, mask):
+    posterior = pgm.infer(moments, psi, mask, inputs=known(pgm))
     return jnp.sum(posterior.log_normalizer), posterior
 
 
@@ -99,15 +108,19 @@ def dense_gaussian(x):
     return x.mean[:n], np.einsum("tirk,sjrk->tisj", root, root)
 
 
-def regression(family, x, combination, weight, times, chained: bool):
-    """Sums of weight[t, c] E v v' with v = (regressors, x_t), by combination c, or of all where offsets add."""
+def regression(family, x, combination, weight, times, inputs):
+    """Sums of weight[t, c] E v v' with v = (regressors, x_t), by combination c, or of all where offsets add.
+
+    `inputs` (T, n) beside the last x are regressors of a chain; None: x does not see the frame before.
+    """
     (mean, covariance), D, total = x, x[0].shape[1], []
-    adds = isinstance(family, MNIW) and family.nu.ndim == 0
+    pooled, chained = family.nu.ndim == 0, inputs is not None
     for c, one_hots in enumerate(combination):
         sums = 0
         for t in times:
             before = mean[t - 1] if chained else np.zeros(0)
-            v = np.r_[before, np.concatenate(one_hots) if adds else np.zeros(0), 1.0, mean[t]]
+            driven = inputs[t] if chained else np.zeros(0)
+            v = np.r_[before, driven, *(one_hots if pooled else ()), 1.0, mean[t]]
             spread = np.zeros((len(v), len(v)))
             at = np.r_[0 : len(before), len(v) - D : len(v)]
             frames = [t - 1, t] if chained else [t]
@@ -116,7 +129,7 @@ def regression(family, x, combination, weight, times, chained: bool):
             sums = sums + weight[t, c] * (spread + np.outer(v, v))
         total.append(sums)
     total, count = np.stack(total), weight[times].sum(0)
-    if adds:
+    if pooled:
         total, count = total.sum(0), count.sum()
     u, y = slice(0, total.shape[-1] - D), slice(total.shape[-1] - D, None)
     if isinstance(family, NIW):
@@ -136,9 +149,10 @@ def statistics(pgm, q, posterior, hidden):
         shape = lambda a, node=node: a if node.sizes else a[0]  # noqa: E731
         if node.block.continuous:
             x = dense_gaussian(getattr(posterior.factors, node.name))
+            driven = np.zeros((T, 0)) if node.block.inputs == 0 else known(pgm)
             times = {"first": [0], "normal": list(range(REAL)), "dynamics": list(range(1, REAL))}
             found = [
-                regression(family, x, combination, weight, times[field], field == "dynamics")
+                regression(family, x, combination, weight, times[field], driven if field == "dynamics" else None)
                 for field, family in own._asdict().items()
             ]
         else:
@@ -188,7 +202,8 @@ def test_local_kl_and_statistics_equal_the_oracle(name, x64, compiled):
 def test_padding_changes_nothing(name, x64, compiled):
     pgm, q, _, posterior = solved(name, compiled)
     psi = jax.tree.map(lambda a: a[:REAL], potentials(pgm.dimensions))
-    alone = compiled(lambda m, psi: pgm.infer(m, psi, jnp.ones(REAL, bool)))(expfam.moments(q), psi)
+    inputs = None if known(pgm) is None else known(pgm)[:REAL]
+    alone = compiled(lambda m, psi: pgm.infer(m, psi, jnp.ones(REAL, bool), inputs=inputs))(expfam.moments(q), psi)
     np.testing.assert_allclose(posterior.kl[:REAL], alone.kl, rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(posterior.mean()[:REAL], alone.mean(), rtol=1e-10, atol=1e-11)
 
@@ -198,19 +213,19 @@ def test_the_density_sums_over_all_states(name, x64):
     """log p(x | theta) = log sum over the paths of all discrete blocks, one conditional at a time."""
     pgm = GRAPHS[name]()
     theta = expfam.sample(complete(pgm), key=jax.random.key(1))
-    path = pgm.simulate(theta, T, key=jax.random.key(2))
+    path = pgm.simulate(theta, T, key=jax.random.key(2), inputs=known(pgm))
     x = pgm.latent(path)
-    found = jax.jit(lambda x: pgm.log_prob(theta, x, jnp.asarray(MASK)))(x)
+    found = jax.jit(lambda x: pgm.log_prob(theta, x, jnp.asarray(MASK), known(pgm)))(x)
     spaces = [list(itertools.product(range(K), repeat=REAL)) for K in pgm.discrete.values()]
     scores = []
     for paths in itertools.product(*spaces):
         z = dict(zip(pgm.discrete, paths, strict=True))
-        scores.append(sum(_log_prob(node, theta, path, z) for node in pgm.nodes))
+        scores.append(sum(_log_prob(node, theta, path, z, known(pgm)) for node in pgm.nodes))
     np.testing.assert_allclose(found.sum(), logsumexp(scores), rtol=1e-9)
     assert found[-1] == 0
 
 
-def _log_prob(node, theta, path, z) -> float:
+def _log_prob(node, theta, path, z, inputs) -> float:
     """log p of one block's values given its parents, frame by frame."""
     own, total = jax.tree.map(np.asarray, getattr(theta, node.name)), 0.0
     x = np.asarray(getattr(path, node.name))
@@ -219,7 +234,8 @@ def _log_prob(node, theta, path, z) -> float:
         row = int(np.ravel_multi_index(states, node.sizes)) if states else None
         pick = lambda a, row=row: a if row is None else a[row]  # noqa: E731
         if node.block.continuous:
-            total += _log_normal(node, own, x, t, states, pick)
+            driven = inputs[t] if node.block.inputs else np.zeros(0)
+            total += _log_normal(node, own, x, t, states, pick, driven)
         elif hasattr(own, "weights"):
             total += pick(own.weights)[z[node.name][t]]
         else:
@@ -228,13 +244,14 @@ def _log_prob(node, theta, path, z) -> float:
     return total
 
 
-def _log_normal(node, own, x, t, states, pick) -> float:
+def _log_normal(node, own, x, t, states, pick, driven) -> float:
     chained = hasattr(own, "dynamics") and t > 0
     table = own.normal if hasattr(own, "normal") else own.dynamics if chained else own.first
     adds = bool(getattr(node.block, "add", ()))
     W, root = (table.W, table.sqrt) if adds else (pick(table.W), pick(table.sqrt))
     one_hots = [np.eye(K)[k] for K, k in zip(node.sizes, states, strict=True)] if adds else []
-    u = np.concatenate([x[t - 1] if chained else np.zeros(0), *one_hots, [1.0]])
+    before = np.r_[x[t - 1], driven] if chained else np.zeros(0)
+    u = np.concatenate([before, *one_hots, [1.0]])
     away = np.linalg.solve(root, x[t] - W @ u)
     return -away @ away / 2 - np.linalg.slogdet(root)[1] - len(away) / 2 * np.log(2 * np.pi)
 
@@ -249,13 +266,14 @@ def test_simulation_goes_on_from_a_start(name, x64):
         theta,
         is_leaf=lambda t: isinstance(t, LinearGaussian),
     )
-    start = pgm.simulate(theta, 3, key=jax.random.key(4))
-    path = pgm.simulate(quiet, 6, key=jax.random.key(5), start=start)
+    start, inputs = pgm.simulate(theta, 3, key=jax.random.key(4), inputs=known(pgm, 3)), known(pgm, 6)
+    path = pgm.simulate(quiet, 6, key=jax.random.key(5), start=start, inputs=inputs)
     assert pgm.latent(path).shape == (6, pgm.dimensions)
     for node in pgm.nodes:
         if node.block.continuous and node.block.remembers:
             before = np.concatenate([getattr(start, node.name)[-1:], getattr(path, node.name)[:-1]])
+            driven = inputs if node.block.inputs else np.zeros((6, 0))
             for t in range(6):
                 states = tuple(getattr(path, parent)[t] for parent in node.parents)
                 W = node.block.form.at(getattr(quiet, node.name).dynamics, node.sizes, states).W
-                np.testing.assert_allclose(getattr(path, node.name)[t], W @ np.r_[before[t], 1.0], rtol=1e-9)
+                np.testing.assert_allclose(getattr(path, node.name)[t], W @ np.r_[before[t], driven[t], 1.0], rtol=1e-9)
