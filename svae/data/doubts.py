@@ -3,51 +3,32 @@
 They are found block by block, or on a sample of frames where that tells as much.
 """
 
-import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from . import keypoints
+from .marks import counters, marks
 from .readers.pieces import listed
 from .recordings import Recordings
-from .views import blocks, cut, names_of
+from .sides import exchanged, mirrored, swaps
+from .views import LARGE, is_points, sampled
 
 LONGER = 1.5  # times as long, or as short, as other bodies: another unit or camera
 WIDER = 5.0  # times as spread out, or as narrow, as other recordings
 STILL = 0.01  # of the movement of the others, or of a body length
-SAMPLED = 2000  # frames of a recording that its scale is taken from
-SWAPPED = 0.005  # of the frames, and SWAPPED_RUN in a row, with left and right swapped are worth a word
-SWAPPED_RUN = 5
-BETTER = 0.3  # of the misfit to the body that is left when the two are swapped back
 SLOW = 2.0  # frames per second of poses and video; less is likely a wrong unit of time
 REPEATED = 0.1  # of the frames that are the same as the one before
-LARGE = 2**14  # numbers of a frame that is costly to read
 WIDE = 50  # columns of a table that is wider than long
 
 
 def doubts(data: Recordings) -> list[str]:
     """All of them; nothing for recordings without surprise."""
-    samples = [_sample(y) for y in data.sequences]
+    samples = [sampled(y) for y in data.sequences]
     found = [*_short(data), *_rate(data), *_clocks(data), *_copies(data), *_turned(data)]
-    found += [*_units(data, samples), *_still(data, samples), *_swaps(data)]
+    found += [*_units(data, samples), *_still(data, samples), *swaps(data)]
+    found += [*mirrored(data, samples), *exchanged(data), *marks(data, samples), *counters(data, samples)]
     return found
-
-
-def _sample(y):
-    """Frames spread over a recording, in float64."""
-    step = max(1, len(y) // SAMPLED)
-    if len(y) * int(np.prod(y.shape[1:])) < 10**7:
-        return np.asarray(y[:], np.float64)[::step]
-    number = 20 if np.prod(y.shape[1:]) < LARGE else 3  # of stretches: a video is decoded for each
-    runs = np.unique(np.linspace(0, max(0, len(y) - 20), number).astype(int))
-    return np.concatenate([np.asarray(cut(y, int(a), min(len(y), int(a) + 20))[:], np.float64) for a in runs])
-
-
-def _is_points(y):
-    return y.ndim == 3 and y.shape[2] in (2, 3) and y.shape[1] >= 2
 
 
 # --- frames and time ----------------------------------------------------------------------------------------------
@@ -125,7 +106,7 @@ def _units(data, samples):
     """Recordings whose body or spread is several times that of the others."""
     if len(samples) < 2:
         return []
-    if all(map(_is_points, samples)):
+    if all(map(is_points, samples)):
         return _apart(data.names, [body_length(s) for s in samples], LONGER, _body)
     return _apart(data.names, [_spread(s) for s in samples], WIDER, _values)
 
@@ -162,7 +143,7 @@ def _still(data, samples):
     """Animals that do not move, and trackers or cameras that stand still."""
     found = []
     moved = np.array([_movement(s) for s in samples])
-    size = np.array([body_length(s) if _is_points(s) else np.nan for s in samples])
+    size = np.array([body_length(s) if is_points(s) else np.nan for s in samples])
     most = np.nanmax(moved) if np.isfinite(moved).any() else 0.0
     for name, y, own, body in zip(data.names, data.sequences, moved, size, strict=True):
         if len(y) > 1 and (own < STILL * (body if np.isfinite(body) else most)):
@@ -188,63 +169,3 @@ def _repeats(y):
     rows = frames.reshape(len(frames), -1)
     same = (rows[1:] == rows[:-1]) | (np.isnan(rows[1:]) & np.isnan(rows[:-1]))
     return float(np.mean(same.all(1) & np.isfinite(rows[1:]).any(1)))
-
-
-# --- left and right -----------------------------------------------------------------------------------------------
-
-
-SIDE = re.compile(r"(^|[^a-z])(left|right|l|r)([^a-z]|$)")
-
-
-def sides(names: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Places of points whose names differ by left and right only."""
-    where, found = {}, []
-    for i, name in enumerate(names):
-        plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-        plain = re.sub(r"(left|right)", r"_\1_", plain)
-        if m := SIDE.search(plain):
-            where[plain[: m.start(2)] + "*" + plain[m.end(2) :], m[2][0]] = i
-    for (rest, side), i in where.items():
-        if side == "l" and (rest, "r") in where:
-            found.append((i, where[rest, "r"]))
-    return found
-
-
-def _swaps(data):
-    """Stretches in which points of the left are where those of the right belong, in the frame of the body."""
-    found = []
-    for name, y in zip(data.names, data.sequences, strict=True):
-        pairs = sides(names_of(y)) if _is_points(y) and y.shape[1] >= 3 and len(y) >= 20 else []
-        for left, right in pairs:
-            swapped = _swapped(y, left, right)
-            runs = np.flatnonzero(np.diff(np.r_[False, swapped, False].astype(int))).reshape(-1, 2)
-            runs = runs[np.diff(runs, axis=1)[:, 0] >= SWAPPED_RUN]
-            total = int(np.diff(runs, axis=1).sum())
-            if total > SWAPPED * len(y):
-                both = f"{names_of(y)[left]} and {names_of(y)[right]}"
-                share = f"{len(runs)} stretches, {100 * total / len(y):.2g} % of the frames"
-                found.append(f"{name}: {both} are swapped in {share}, first at frame {runs[0, 0]}; swap them back.")
-    return found
-
-
-def _swapped(y: Any, left: int, right: int) -> np.ndarray:
-    """Frames (T,) that fit the body much better with the two points swapped."""
-    sample = _sample(y)
-    body = keypoints.posture(sample, ())[:, :2]
-    order = np.arange(y.shape[1])
-    order[[left, right]] = right, left
-    found = []
-    for _, frames in blocks(y):
-        frames = np.asarray(frames, np.float64)[..., :2]
-        seen = np.isfinite(frames[:, [left, right]]).all((1, 2))
-        as_is, other = (_misfit(f, body) for f in (frames, frames[:, order]))
-        with np.errstate(invalid="ignore"):
-            found.append(seen & (other < BETTER * as_is))
-    return np.concatenate(found)
-
-
-def _misfit(frames, body):
-    """Mean squared distance (T,) of the points that are seen from the body, after the best turn."""
-    away = np.sum((keypoints.aligned(frames, body, keypoints.trust(frames, body)) - body) ** 2, -1)
-    seen = np.isfinite(away)
-    return np.where(seen, away, 0).sum(1) / np.maximum(seen.sum(1), 1)

@@ -54,6 +54,7 @@ def _of_folder(folder):
     kinds = Counter(map(_kind, files))
     if all(kind.startswith("other") for kind in kinds):
         sniff.kind_of(files[0])  # says what it is
+    _require_readable(files)
     if len(kinds) > 1:
         named = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         raise DataError(
@@ -62,6 +63,14 @@ def _of_folder(folder):
     deeper = [str(file.relative_to(folder)) for file in _data(below) if file not in files]
     beside = [file.name for file in top if file not in files and file not in _data(top)]
     return Files(files, [*left_aside("file", beside), *_deeper(deeper)])
+
+
+def _require_readable(files):
+    """Say what a file is that svae cannot read, where others of its suffix can be read; a pattern would not help."""
+    known = {file.suffix.lower() for file in files if not _kind(file).startswith("other")}
+    for file in files:
+        if file.suffix.lower() in known and _kind(file).startswith("other"):
+            sniff.kind_of(file)
 
 
 def _deeper(files):

@@ -52,7 +52,7 @@ class Matched(NamedTuple):
 
 def layout_of(data: Recordings) -> Layout:
     """That of recordings which have one; where their units differ, none is kept."""
-    units = {getattr(y, "unit", "") for y in data.sequences}
+    units = {getattr(y, "unit", "") for y in data.sequences} - {""}
     first, fps = data.sequences[0], None if data.fps is None else float(data.fps)
     return Layout(names_of(first), units.pop() if len(units) == 1 else "", fps, tuple(map(int, first.shape[1:])))
 

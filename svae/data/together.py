@@ -17,6 +17,7 @@ SLIGHT = 1e-3  # and by less than this they are not worth a word
 def alike(pieces: Sequence[Piece], names: Sequence[str]) -> tuple[list[Any], list[Note]]:
     """The sequences with points or columns in the order of the first, and what was reordered."""
     sequences = [piece.y for piece in pieces]
+    units = _one_unit(sequences, names)
     first, reordered = names_of(sequences[0]), []
     for i, (y, name) in enumerate(zip(sequences, names, strict=True)):
         own = names_of(y)
@@ -26,7 +27,23 @@ def alike(pieces: Sequence[Piece], names: Sequence[str]) -> tuple[list[Any], lis
         sequences[i] = Picked(y, _places(own, first), first)
         reordered.append(name)
     said = f"points or columns of {listed(reordered, 3)} are put into the order of {names[0]}"
-    return sequences, [Note(said)] if reordered else []
+    return sequences, [*units, *([Note(said)] if reordered else [])]
+
+
+def _one_unit(sequences, names):
+    """What is said where only some recordings tell their unit; two units are refused."""
+    units = {name: getattr(y, "unit", "") for y, name in zip(sequences, names, strict=True)}
+    known = {unit: name for name, unit in reversed(units.items()) if unit}
+    if len(known) > 1:
+        said = listed([f"{name} in {unit}" for unit, name in known.items()])
+        raise DataError(f"The recordings have different units ({said}); bring them to one or fit them apart.")
+    silent = [name for name, unit in units.items() if not unit]
+    unit = next(iter(known), "")
+    return (
+        [Note(f"recordings that do not say their unit ({listed(silent, 3)}) are taken to be in {unit}")]
+        if unit and silent
+        else []
+    )
 
 
 def _places(own, first):

@@ -14,6 +14,8 @@ from .recordings import DataError, Recordings, float_type
 
 NUMBERS = 2**20  # in one block of a pass over all frames
 SMALL = 2**28  # bytes that are rather kept in memory than read again and again
+LARGE = 2**14  # numbers of a frame that is costly to read
+LOOKED_AT = 2000  # frames of a recording that tell its scale
 SAMPLED = 2**25  # numbers in a sample of frames at most: 109 pictures of 480 x 640
 
 
@@ -127,6 +129,21 @@ def blocks(y: Any, numbers: int = NUMBERS) -> Iterator[tuple[int, np.ndarray]]:
         yield first, y[first : first + step]
 
 
+def is_points(y: Any) -> bool:
+    """Whether frames are points in the plane or in space."""
+    return y.ndim == 3 and y.shape[2] in (2, 3) and y.shape[1] >= 2
+
+
+def sampled(y: Any) -> np.ndarray:
+    """Frames spread over a recording, in float64; of what is costly to read, a few stretches."""
+    step = max(1, len(y) // LOOKED_AT)
+    if len(y) * int(np.prod(y.shape[1:])) < 10**7:
+        return np.asarray(y[:], np.float64)[::step]
+    number = 20 if np.prod(y.shape[1:]) < LARGE else 3  # of stretches: a video is decoded for each
+    runs = np.unique(np.linspace(0, max(0, len(y) - 20), number).astype(int))
+    return np.concatenate([np.asarray(cut(y, int(a), min(len(y), int(a) + 20))[:], np.float64) for a in runs])
+
+
 def settled(data: Recordings) -> Recordings:
     """Views of which all together are small become arrays; others stay views."""
     views = [y for y in data.sequences if isinstance(y, View)]
@@ -160,13 +177,32 @@ def sample_frames(data: Recordings, number: int, seed: int) -> np.ndarray:
 
 def _gather(y, frames, out, rows):
     """out[rows] = y[frames], frames ascending, by one reading per block that holds any."""
-    if isinstance(y, np.ndarray):
-        out[rows] = y[frames]
+    if _by_number(y):
+        out[rows] = _at(y, frames)
         return
     for number in np.unique(frames // y.block):
         within = frames // y.block == number
         read = y[int(number) * y.block : (int(number) + 1) * y.block]
         out[rows[within]] = read[frames[within] - number * y.block]
+
+
+def _by_number(y):
+    """Whether any frames of a sequence can be had at once, and hold few numbers."""
+    while isinstance(y, Mapped | Picked | Sliced):
+        y = y.source
+    y = y.source if isinstance(y, Floats) else y
+    return isinstance(y, np.ndarray) and not isinstance(y, np.memmap) and int(np.prod(y.shape[1:])) < LARGE
+
+
+def _at(y, frames):
+    """y[frames] of a sequence in memory: what is done to its frames is done to these."""
+    if isinstance(y, Sliced):
+        return _at(y.source, frames + y.first)
+    if isinstance(y, Picked):
+        return _at(y.source, frames)[:, y.places]
+    if isinstance(y, Mapped):
+        return np.asarray(y.function(_at(y.source, frames)), y.dtype)
+    return np.asarray(y.source[frames]).astype(y.dtype, copy=False) if isinstance(y, Floats) else y[frames]
 
 
 def reading(what: str, read: Callable[[], Any]) -> Any:

@@ -7,12 +7,18 @@ import svae
 from benchmarks import messy_folders
 from svae import data
 from svae.data import doubts
-from svae.data.doubts import sides
+from svae.data.sides import sides
 
 
 def test_a_hundred_messy_folders_change_no_meaning_in_silence():
     counts, failures = messy_folders.run(100, seed=0)
     assert failures == [] and sum(counts.values()) == 100 and set(counts) == {"right", "said", "refused"}
+
+
+@pytest.mark.parametrize("mess", messy_folders.MESS, ids=lambda mess: mess.__name__)
+def test_each_mess_alone_is_right_said_or_refused(mess):
+    _, how = messy_folders.outcome(0, 0, mess)
+    assert how in ("right", "said", "refused")
 
 
 def mice(number=3, T=200):
@@ -89,3 +95,58 @@ def test_columns_in_another_unit():
         "m2: its values are 0.001 times as spread out"
         in doubts(svae.load({"m0": y, "m1": -y, "m2": y[::-1] / 1000}))[0]
     )
+
+
+def test_marks_of_missing_points_and_cells_are_told_from_measurements():
+    for mark in (0.0, -1.0, 999.0):
+        arrays = mice(2)
+        arrays[1][::20, 2] = mark
+        (said,) = doubts(loaded(arrays))
+        assert said == f"m1: points lie at exactly ({mark:g}, {mark:g}) again and again; {EMPTY}"
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(300, 3))
+    y[::20, 1] = -999
+    assert doubts(svae.load(y))[0] == f"recording 0: -999 stands far from all other numbers; {EMPTY}"
+    codes = np.concatenate([rng.normal(size=(300, 2)), rng.choice([-1, 0, 1], (300, 1))], 1)
+    assert doubts(svae.load(codes)) == []
+
+
+EMPTY = "if that means missing, leave these cells empty."
+
+
+@pytest.mark.parametrize("odd", [[1], [0], [0, 2]])
+def test_a_mirrored_body(odd):
+    arrays = mice(5)
+    for i in odd:
+        arrays[i][..., 1] = 480 - arrays[i][..., 1]
+    (said,) = doubts(loaded(arrays))
+    assert said.startswith(f"{', '.join(f'm{i}' for i in odd)}: the body is a mirror image")
+
+
+def test_a_column_that_counts():
+    y = np.random.default_rng(0).normal(size=(100, 3))
+    y[:, 1] = np.round(np.arange(100) / 30, 4)
+    (said,) = doubts(svae.load({"a": y, "b": y * [2, 1, 2]}))
+    assert said.startswith("Column 1 goes up by the same step at each frame")
+    y[50, 1] = 0
+    assert doubts(svae.load(y)) == []
+
+
+def test_animals_that_change_places():
+    one, other = mice(2)
+    other = other + 150
+    one[60:], other[60:] = other[60:].copy(), one[60:].copy()
+    (said,) = doubts(loaded([one, other]))
+    assert said == "m0 and m1 change places 1 times, first at frame 60; swap them back."
+    one[55:66], other[50:66] = np.nan, np.nan  # where neither is seen
+    (said,) = doubts(loaded([one, other]))
+    assert said.startswith("m0 and m1 change places 1 times")
+
+
+def test_frames_of_views_by_number_are_those_of_slices():
+    rng = np.random.default_rng(0)
+    y = data.views.Floats(rng.normal(size=(50, 4, 2)), points=("a", "b", "c", "d"))
+    seen = data.views.Mapped(data.views.Picked(data.cut(y, 5, 45), [2, 0], ("c", "a")), lambda f: 2 * f, (2, 2))
+    found = data.sample_frames(svae.data.Recordings((seen,), ("r",), None), 10, seed=1)
+    frames = np.random.default_rng(1).permutation(40)[:10]
+    np.testing.assert_array_equal(found, seen[:][frames])

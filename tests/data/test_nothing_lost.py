@@ -97,7 +97,7 @@ SAID = {  # header and columns -> what is said
     "time late": ("time,a", [lambda t: 7 + t, lambda t: t], "its times begin at 7 s, which is 0 here"),
     "time uneven": ("time,a", [lambda t: t + 9 * (t > 5), lambda t: t], "times are uneven: 1 steps differ from 1 s"),
     "two times": ("time,timestamp,a", [lambda t: t] * 3, "the further column of times timestamp is left aside"),
-    "time in words": ("time,a", [lambda t: f"t{t}", lambda t: t], "column of times that cannot be read time is left"),
+    "time in words": ("time,a", [lambda t: f"t{t}", lambda t: t], "column of times time is left aside: 't0' in row 2"),
     "frames jump": ("frame,a", [lambda t: t + 5 * (t > 3), lambda t: t], r"\(frame\) jump 1 times, by up to 6"),
     "frames repeat": ("frame,a", [lambda t: t // 2, lambda t: t], r"frame numbers \(frame\) repeat or go back 6 times"),
     "two names": ("a,a", [lambda t: t] * 2, "columns of one name are called a.1"),

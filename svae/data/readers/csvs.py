@@ -37,6 +37,7 @@ def read_text(stream: io.TextIOBase, what: str, dataset: str | None) -> Contents
         return read_rows(heads, rows[len(heads) :], what, dataset, notes)
     header, named, said = _header(rows)
     _require_rectangle(rows, what)
+    _require_frames(rows, named, what)
     return table_contents(Table(header, rows[1:] if named else rows, what, [*notes, *said]), dataset)
 
 
@@ -52,13 +53,23 @@ def _header(rows):
 
 
 def _require_rectangle(rows, what):
-    if len(rows) == 1:
+    if len(rows) == 1 and any(number(cell) is not None for cell in rows[0]):
         raise DataError(f"{what} has one row; frames are rows, so turn the table round.")
     for number_of_row, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise DataError(
                 f"{what} is no table: row 1 has {len(rows[0])} cells but row {number_of_row + 1} has {len(row)}."
             )
+
+
+def _require_frames(rows, named, what):
+    """Raise for a header without frames, and for a second row that says more of the columns, such as their units."""
+    if named and len(rows) == 1:
+        raise DataError(f"{what} has a header but no frames; leave it out.")
+    words = [cell.strip() for cell in rows[1] if cell.strip() and number(cell) is None]
+    below = rows[2] if len(rows) > 2 else []
+    if named and 2 * len(words) > len(rows[1]) and 2 * sum(number(cell) is not None for cell in below) > len(below) > 0:
+        raise DataError(f"{what} has words in row 2 ({listed(words, 3)}), as under a header; delete that row.")
 
 
 def _require_no_events(rows, what):
@@ -99,11 +110,19 @@ def _without_blanks(rows):
     """Rows without blank lines; a row of empty cells is a frame in which all is missing, and stays."""
     blank = [i for i, row in enumerate(rows) if len(row) == 0 or (len(row) == 1 and not row[0].strip())]
     kept = [row for row in rows if len(row) > 1 or (row and row[0].strip())]
+    kept, said = _without_comments(kept)
     last = max((i for i, row in enumerate(rows) if len(row) > 1 or (row and row[0].strip())), default=-1)
     inside = sum(i < last for i in blank)
     while len(kept) > 1 and not any(cell.strip() for cell in kept[0]):
         kept = kept[1:]  # cells of a sheet above its header
-    return kept, [Note(f"{inside} blank lines are left out")] if inside else []
+    return kept, [*said, *([Note(f"{inside} blank lines are left out")] if inside else [])]
+
+
+def _without_comments(rows):
+    """Rows without lines above the header that begin with # and are no row of the table."""
+    wide = len(rows[-1]) if rows else 0
+    first = next((i for i, row in enumerate(rows) if not row[0].lstrip().startswith("#") or len(row) == wide), 0)
+    return rows[first:], [Note(f"{first} lines of comments are left out")] if first else []
 
 
 def _with_points(rows):

@@ -102,15 +102,16 @@ def joined(pieces: list[Piece], edges: Iterable[Sequence[int]]) -> list[Piece]:
 
 
 def doubted(xy: np.ndarray, confidence: np.ndarray | None) -> list[Note]:
-    """How many of the points that have a place are missing because of their confidence."""
-    if confidence is None:
-        return []
+    """How many points are missing though they have a place, or part of one."""
     placed = np.isfinite(xy).all(-1)
-    low = placed & ~(confidence >= CONFIDENCE)
-    if not low.any():
-        return []
-    share = 100 * float(low.sum() / placed.sum())
-    return [Note(f"points with a confidence below {CONFIDENCE} count as missing", share)]
+    low = np.zeros_like(placed) if confidence is None else placed & ~(confidence >= CONFIDENCE)
+    infinite = np.isinf(xy).any(-1)
+    half = ~placed & ~infinite & np.isfinite(xy).any(-1)
+    words = {f"points with a confidence below {CONFIDENCE}": low}
+    words |= {"points with a coordinate that is infinite": infinite, "points of which one coordinate is missing": half}
+    total = max(1, int((placed | infinite | half).sum()))
+    found = {said: int(which.sum()) for said, which in words.items()}
+    return [Note(f"{said} count as missing", 100 * n / total) for said, n in found.items() if n]
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

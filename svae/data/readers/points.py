@@ -33,11 +33,12 @@ class Coordinate(NamedTuple):
     unit: str
 
 
-def found_points(values: np.ndarray, labels: Sequence[str], *, asked: bool = False) -> Sorted:
+def found_points(values: np.ndarray, labels: Sequence[str], what: str, *, asked: bool = False) -> Sorted:
     """Points that have x and y in a table (T, columns); all columns as they are where there are too few of them.
 
     `asked`: the columns were named by the user, so none is left aside.
     """
+    values, labels, twice = _once(values, labels, what)
     found = coordinates_of(labels)
     where = {(c.point, c.axis): i for i, c in found.items()}
     both = [name for name in dict.fromkeys(c.point for c in found.values()) if {(name, "x"), (name, "y")} <= set(where)]
@@ -46,20 +47,34 @@ def found_points(values: np.ndarray, labels: Sequence[str], *, asked: bool = Fal
     rest = [label for i, label in enumerate(labels) if i not in used]
     enough = len(names) >= FEWEST or (len(names) == 2 and len(used) * 2 >= len(labels))
     if not enough or (asked and rest):
-        return _columns(values, labels)
+        return _columns(values, labels, twice)
     axes = "xyz" if all((name, "z") in where for name in names) else "xy"
     flat = [f"{name} z" for name in names if (name, "z") in where and axes == "xy"]
     xy = np.stack([values[:, [where[name, axis] for name in names]] for axis in axes], -1)
     trust = _confidence(values, [where.get((name, "likelihood")) for name in names])
-    unit = _one_unit({c.unit for c in found.values() if c.point in names and c.axis != "likelihood"})
+    unit = _one_unit({c.unit for c in found.values() if c.point in names and c.axis != "likelihood"}, what)
     said = [Note(f"its {len(names)} keypoints are {listed(names)}"), *left_aside("column", rest)] if rest else []
-    said += [*left_aside("height", flat), *doubted(xy, trust)]
+    said += [*twice, *left_aside("height", flat), *doubted(xy, trust)]
     return Sorted(lambda rows: keypoints(xy[rows], _of(trust, rows), names, unit), said)
 
 
-def _one_unit(units):
+def _once(values, labels, what):
+    """Columns without those that repeat a coordinate; coordinates of one name and different numbers are refused."""
+    first, again = {}, []
+    for i, label in enumerate(labels):
+        if label in first and coordinates_of([label]):
+            if not np.array_equal(values[:, i], values[:, first[label]], equal_nan=True):
+                raise DataError(f"{what} has two columns {label} of different numbers; delete one of them.")
+            again.append(i)
+        first.setdefault(label, i)
+    kept = [i for i in range(len(labels)) if i not in again]
+    return values[:, kept], [labels[i] for i in kept], left_aside("repeated column", [labels[i] for i in again])
+
+
+def _one_unit(units, what):
     if len(units) > 1:
-        raise DataError(f"the coordinates have several units ({listed(sorted(u or 'none' for u in units))}); use one.")
+        several = listed(sorted(u or "none" for u in units))
+        raise DataError(f"{what} has coordinates of several units ({several}); use one.")
     return units.pop()
 
 
@@ -67,11 +82,11 @@ def _of(trust, rows):
     return None if trust is None else trust[rows]
 
 
-def _columns(values, labels):
+def _columns(values, labels, notes):
     names = unique(labels)
     renamed = [new for new, old in zip(names, labels, strict=True) if new != old]
     said = [Note(f"columns of one name are called {listed(renamed)}")] if renamed else []
-    return Sorted(lambda rows: Floats(values[rows], columns=names), said)
+    return Sorted(lambda rows: Floats(values[rows], columns=names), [*notes, *said])
 
 
 def unique(labels: Sequence[str]) -> tuple[str, ...]:

@@ -29,6 +29,8 @@ ADVICE = {
     b"version https://git-lfs": "is a git-lfs pointer, not the data; fetch them with `git lfs pull`.",
     b"/annex/objects/": "is a git-annex pointer, not the data; fetch them with `git annex get`.",
     b"version https://hawser": "is a git-lfs pointer, not the data; fetch them with `git lfs pull`.",
+    b"\xff\xfe": "is text in UTF-16, as Excel writes Unicode text; save it as csv in UTF-8.",
+    b"\xfe\xff": "is text in UTF-16; save it as csv in UTF-8.",
     b"%PDF": "is a PDF; give the recording itself.",
     b"7z\xbc\xaf\x27\x1c": "is a 7z archive; unpack it and give the files.",
     b"Rar!": "is a rar archive; unpack it and give the files.",

@@ -13,7 +13,25 @@ from .pieces import Clock, Contents, Note, Piece, left_aside, listed, time_base
 from .points import found_points
 
 SAMPLE = 200  # rows that decide which columns are numbers
-MISSING = {"", "na", "nan", "null", "none", "n/a", "-nan", "?"}
+MISSING = {
+    "",
+    "na",
+    "nan",
+    "null",
+    "none",
+    "n/a",
+    "-nan",
+    "?",
+    "-",
+    "--",
+    ".",
+    "nil",
+    "n.a.",
+    "#n/a",
+    "#na",
+    "<na>",
+    "missing",
+}
 TIME = re.compile(
     r"(?:times?|timestamps?|t|date|datetime|seconds|sec)"
     r"(?:(?:[ _]+|[ _]*[\[(])(s|sec|seconds|ms|msec|us|ns|min)[\])]?)?"
@@ -60,7 +78,7 @@ def table_contents(table: Table, dataset: str | None) -> Contents:
     labels = [table.header[i] for i in columns]
     times, said = _times(table, names)
     groups, which = _groups(table, names)
-    sort = found_points(values, labels, asked=dataset is not None)
+    sort = found_points(values, labels, table.what, asked=dataset is not None)
     pieces, more = [], list(sort.notes)
     for key, rows in groups.items():
         clock, begins = (Clock(), []) if times is None else _clock(times[rows])
@@ -114,7 +132,7 @@ def number_columns(table, names):
     plain = [i for i in range(len(names)) if i not in special]
     labels = [i for i in plain if LABEL.match(names[i])]
     cells = {i: [number(_cell(row, i)) for row in sample] for i in plain if i not in labels}
-    text = [i for i, found in cells.items() if None in found]
+    text = [i for i, found in cells.items() if _is_text(found)]
     empty = [i for i, found in cells.items() if i not in text and all(map(math.isnan, found)) and _is_empty(table, i)]
     numeric = [i for i in cells if i not in text and i not in empty]
     if not numeric or not table.rows:
@@ -122,6 +140,12 @@ def number_columns(table, names):
     named = lambda which: [table.header[i] for i in which]  # noqa: E731
     notes = [*left_aside("column of text", named(text)), *left_aside("empty column", named(empty))]
     return numeric, [*notes, *left_aside("column of labels", named(labels))]
+
+
+def _is_text(cells):
+    """Whether at least half of the cells that are not missing are no numbers; fewer are mistakes that get named."""
+    words = sum(cell is None for cell in cells)
+    return words > 0 and 2 * words >= words + sum(cell is not None and not math.isnan(cell) for cell in cells)
 
 
 def _is_empty(table, i):
@@ -153,7 +177,7 @@ def _times(table, names):
     found = [i for i, name in enumerate(names) if TIME.fullmatch(name)]
     read = {i: _seconds([_cell(row, i) for row in table.rows]) for i in found}
     usable = [i for i in found if read[i] is not None]
-    notes = left_aside("column of times that cannot be read", [table.header[i] for i in found if read[i] is None])
+    notes = [_unread(table, i) for i in found if read[i] is None]
     if not usable:
         return None, notes
     unit = TIME.fullmatch(names[usable[0]])[1]
@@ -161,6 +185,15 @@ def _times(table, names):
         *notes,
         *left_aside("further column of times", [table.header[i] for i in usable[1:]]),
     ]
+
+
+def _unread(table, i):
+    """What is said of a column of times that is not used, with the first cell that is none."""
+    cells = [_cell(row, i).strip() for row in table.rows]
+    numeric = [number(cell) for cell in cells]
+    wrong = next((t for t, value in enumerate(numeric) if value is None), 0)
+    why = f"{cells[wrong][:20]!r} in row {wrong + 2} is no time" if None in numeric else "it is empty"
+    return Note(f"the column of times {table.header[i]} is left aside: {why}")
 
 
 def _clock(times):
