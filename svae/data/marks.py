@@ -29,14 +29,14 @@ def marks(data: Recordings, samples: list[np.ndarray]) -> list[str]:
 
 
 def _marks(frames):
-    places = [f"({v:g}, {v:g})" for v in _places(frames)] if is_points(frames) else []
+    places = [f"({', '.join([f'{v:g}'] * frames.shape[2])})" for v in _places(frames)] if is_points(frames) else []
     at = [f"points lie at exactly {place} again and again" for place in places]
     rows = frames.reshape(len(frames), -1)
     return at or [f"{v} stands far from all other numbers" for v in MARKS if _is_mark(rows, v)]
 
 
 def _places(frames):
-    """Numbers v for which many points are (v, v): (0, 0) and (-1, -1) are the usual ones."""
+    """Numbers v for which all coordinates of many points are v: 0 and -1 are the usual ones."""
     equal = (frames[..., :1] == frames).all(-1)
     equal &= equal.mean(0) < ORIGIN
     same = frames[..., 0][equal]
