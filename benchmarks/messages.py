@@ -85,7 +85,7 @@ def contestants(kind: str, task: str, chain, batch: int, options, absent: dict) 
     }[room]
     found, makers = {"svae": ours(getattr(messages, room), task, chain)}, {}
     if options.pure:
-        form = messages.hmm_sequential if kind == "hmm" else messages.gaussian_lanes
+        form = getattr(messages, f"{room}_sequential")
         makers["svae, pure JAX"] = lambda: ours(form, task, chain)
     makers["dynamax"] = lambda: dynamax(task, chain, False)
     # Its associative scans over LAPACK calls can hang for good on two cores when they are long.

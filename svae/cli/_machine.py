@@ -49,7 +49,7 @@ def examine(version: str) -> dict[str, Any]:
 
     import jax
 
-    from svae.messages import cpu_kernels, gpu_kernels
+    from svae.messages import cpu_kernels, gpu_kernels, served
 
     device = jax.devices()[0]
     return {
@@ -59,6 +59,7 @@ def examine(version: str) -> dict[str, Any]:
         "device": f"{device.platform} ({device.device_kind}), {len(jax.devices())} in all",
         "device_works": _device_works(),
         "message_passing": cpu_kernels() if device.platform == "cpu" else gpu_kernels(),
+        "chains": [dict(zip(served.HEADER, served.cells(form), strict=True)) for form in served.here()],
         "cores": os.cpu_count(),
         "memory_gb": memory_gb(),
         "cache": jax.config.jax_compilation_cache_dir,

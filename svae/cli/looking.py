@@ -17,10 +17,13 @@ CURVE = 60  # characters
 
 @verb
 def doctor(*, json: Json = False):
-    """Check this machine: Python, jax, its device, memory, the compilation cache and the extras."""
+    """Check this machine: Python, jax, its device, memory, the cache, the extras, and which form serves which chain."""
     use_compilation_cache()
     findings = examine(_version())
     report(findings, "this machine", json)
+    if not json:
+        rows = findings["chains"]
+        print_table("chains, the first row that fits", list(rows[0]), [list(row.values()) for row in rows])
     return 0 if findings["device_works"] else USAGE
 
 

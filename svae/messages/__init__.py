@@ -1,20 +1,13 @@
 """Message passing on chains, one sequence at a time, knowing nothing of models.
 
-`gaussian` and `hmm` are the forms for the default backend, by one rule: compiled kernels on the CPU, or pure JAX where
-they were not built, with Gaussian chains in lanes (D up to 12; larger ones and hidden chains sequential); on a GPU
-fused CUDA kernels, which pick their chunks of time from T and the batch (D up to 16 and K to 64, larger chains in
-time-parallel pure JAX); time-parallel pure JAX elsewhere. SVAE_FORM in the environment overrides it: sequential,
-parallel, kernels, fused, or lanes, which for hidden chains is sequential. The rule is applied at the first use, because
-asking for the backend initialises it.
-
-One form by name: `gaussian_sequential`, `gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, `hmm_` alike, and
-`gaussian_lanes`. `hsmm` and `phases`, chains of bouts, have one form. `served.TABLE` says what serves which chain.
-Kernels, compiled or fused, lanes and smoothers of bouts have reverse-mode derivatives only; forward mode is
-for the other pure forms.
+`gaussian` and `hmm` ask `served.TABLE`, one table, which form serves a chain of this kind and size on this backend:
+compiled kernels on the CPU, fused CUDA kernels on a GPU, sequential or time-parallel pure JAX where neither serve. They
+ask at the first use, because asking for the backend initialises it. One form by name: `gaussian_sequential`,
+`gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, and `hmm_` alike. `hsmm` and `phases`, chains of bouts, have
+one form.
 """
 
 import importlib
-import os
 
 from svae.messages.compensated import compensated_sum
 from svae.messages.fixed_point import FixedPoint, fixed_point, one_step, unrolled
@@ -45,20 +38,8 @@ __all__ = [
 ]
 
 
-_FORMS = [f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels", "fused")]
-_FORMS += ["gaussian_lanes", "hsmm", "phases"]
-
-
-def _form() -> str:
-    import jax
-
-    from svae.messages import gpu, kernels
-
-    if os.environ.get("SVAE_FORM"):
-        return os.environ["SVAE_FORM"]
-    if jax.default_backend() != "cpu":
-        return "fused" if gpu.status().serve else "parallel"
-    return "kernels" if kernels.status().serve else "lanes"
+_LAZY = {f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels", "fused")}
+_LAZY |= {"gaussian", "hmm", "hsmm", "phases"}
 
 
 def cpu_kernels() -> str:
@@ -74,15 +55,10 @@ def gpu_kernels() -> str:
     from svae.messages import gpu
 
     serve, reason = gpu.status()
-    if not serve:
-        return f"time-parallel pure JAX: {reason}"
-    return reason if _form() == "fused" else f"{_form()} pure JAX, as SVAE_FORM asks, in place of {reason}"
+    return reason if serve else f"time-parallel pure JAX: {reason}"
 
 
 def __getattr__(name: str):
-    if name in ("gaussian", "hmm"):
-        form = f"{name}_{_form()}"
-        name = "hmm_sequential" if form == "hmm_lanes" else form
-    if name in _FORMS:
+    if name in _LAZY:
         return importlib.import_module(f"svae.messages.{name}")
     raise AttributeError(f"module 'svae.messages' has no attribute {name!r}")

@@ -100,10 +100,6 @@ def _deviations_backward(kept, cotangent):
 _deviations.defvjp(_deviations_forward, _deviations_backward)
 
 
-def _fits(D: int) -> bool:
-    return D <= gpu.LARGEST
-
-
 def _as_it_is(chain: GaussianChain) -> GaussianChain:
     """The chain with one transition for all steps, or with one for each."""
     return chain if _same(chain) else every_step(chain)
@@ -111,25 +107,21 @@ def _as_it_is(chain: GaussianChain) -> GaussianChain:
 
 def filter(chain: GaussianChain) -> GaussianFiltered:
     """Filtered moments and increments of log Z."""
-    return (_filter if _fits(chain.h.shape[1]) else gaussian_parallel.filter)(_as_it_is(chain))
+    return _filter(_as_it_is(chain))
 
 
 def smooth(chain: GaussianChain) -> GaussianSmoothed:
     """Smoothed moments, backward conditionals, increments of log Z and of the KL."""
-    return (_smooth if _fits(chain.h.shape[1]) else gaussian_parallel.smooth)(_as_it_is(chain))
+    return _smooth(_as_it_is(chain))
 
 
 def log_normalizer(chain: GaussianChain) -> Float[Array, ""]:
     """log Z, the compensated sum of the filter's increments."""
-    if not _fits(chain.h.shape[1]):
-        return gaussian_parallel.log_normalizer(chain)
     return compensated_sum(_increments(_as_it_is(chain)))
 
 
 def sample(smoothed: GaussianSmoothed, *, key) -> Float[Array, "T D"]:
     """A draw of x_1..x_T from q, differentiable in q."""
-    if not _fits(smoothed.mean.shape[1]):
-        return gaussian_parallel.sample(smoothed, key=key)
     noise = jax.random.normal(key, smoothed.mean.shape, smoothed.mean.dtype)
     roots = jnp.concatenate([smoothed.back_sqrt, smoothed.sqrt[-1:]])
     return smoothed.mean + _deviations(smoothed.gain, mv(roots, noise))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from svae.messages import gaussian_sequential, kernels
+from svae.messages import kernels
 from svae.messages.compensated import compensated_sum
 from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
 
@@ -81,18 +81,14 @@ def _draw_backward(kept, cotangent):
 _draw.defvjp(_draw_forward, _draw_backward)
 
 
-def _fits(D: int) -> bool:
-    return D <= kernels.LARGEST
-
-
 def filter(chain: GaussianChain) -> GaussianFiltered:
     """Filtered moments and increments of log Z."""
-    return (_filter if _fits(chain.h.shape[1]) else gaussian_sequential.filter)(chain)
+    return _filter(chain)
 
 
 def smooth(chain: GaussianChain) -> GaussianSmoothed:
     """Smoothed moments, backward conditionals, increments of log Z and of the KL."""
-    return (_smooth if _fits(chain.h.shape[1]) else gaussian_sequential.smooth)(chain)
+    return _smooth(chain)
 
 
 def log_normalizer(chain: GaussianChain) -> Float[Array, ""]:
@@ -102,7 +98,5 @@ def log_normalizer(chain: GaussianChain) -> Float[Array, ""]:
 
 def sample(smoothed: GaussianSmoothed, *, key) -> Float[Array, "T D"]:
     """A draw of x_1..x_T from q, differentiable in q."""
-    if not _fits(smoothed.mean.shape[1]):
-        return gaussian_sequential.sample(smoothed, key=key)
     noise = jax.random.normal(key, smoothed.mean.shape, smoothed.mean.dtype)
     return _draw(smoothed.mean, smoothed.sqrt[-1], smoothed.gain, smoothed.back_sqrt, noise)

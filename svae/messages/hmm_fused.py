@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int
 from svae.messages import gpu, hmm_parallel
 from svae.messages import hmm_chain as hmm
 from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
 
 
 def _call(name, shapes, node, *operands):
@@ -67,14 +67,8 @@ def _potentials(chain: HMMChain):
     return chain.log_init, chain.log_trans, chain.node, chain.mask.astype(chain.node.dtype)
 
 
-def _fits(chain: HMMChain) -> bool:
-    return hmm.steady(chain) and len(chain.log_init) <= gpu.MOST_STATES
-
-
 def filter(chain: HMMChain) -> HMMFiltered:
     """log p(z_t | nodes to t) and the increments of log Z."""
-    if not _fits(chain):
-        return hmm_parallel.filter(chain)
     centred = hmm.centre(hmm.one_matrix(chain))
     log_states, increments = _filter(*_potentials(centred.chain))
     return HMMFiltered(log_states, increments + centred.maximum)
@@ -82,16 +76,9 @@ def filter(chain: HMMChain) -> HMMFiltered:
 
 def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
-    if not _fits(chain):
-        return hmm_parallel.smooth(chain)
     centred = hmm.centre(hmm.one_matrix(chain))
     states, transitions, increments = _smooth(*_potentials(centred.chain))
     return HMMSmoothed(states, transitions, increments + centred.maximum, hmm.kl(centred, states, increments))
-
-
-def smooth_pairs(chain: HMMChain) -> HMMPairs:
-    """Marginals of states and of pairs, increments of log Z and of the KL."""
-    return hmm_parallel.smooth_pairs(chain)
 
 
 def log_normalizer(chain: HMMChain) -> Float[Array, ""]:

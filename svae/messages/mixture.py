@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from svae._linalg import cholesky_and_inverse, logdet_tril, mm, mT
-from svae.messages import kernels
+from svae.messages import kernels, served
 
 
 class Blend(NamedTuple):
@@ -79,9 +79,7 @@ _moments.defvjp(lambda *joint: (_moments(*joint), joint), _moments_backward)
 
 
 def _compiled(D: int) -> bool:
-    from svae.messages import _form
-
-    return _form() == "kernels" and D <= kernels.LARGEST
+    return served.row(served.GAUSSIAN, D, served.backend()).module == "gaussian_kernels"
 
 
 def blend(row: Float[Array, " n"], D: int) -> Blend:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from svae import messages
-from svae.messages import GaussianChain, HMMChain, gaussian_fused, gpu, hmm_chain, hmm_fused, kernels
+from svae.messages import GaussianChain, HMMChain, gaussian_fused, gpu, hmm_chain, hmm_fused, kernels, served
 from svae.messages.gaussian_chain import every_step
 from tests.messages import oracles
 from tests.messages.test_gaussian import assert_is_the_dense_matrix, cov, hard, on_device
@@ -127,23 +127,8 @@ def test_a_nan_stays_in_its_sequence():
     assert all(np.all(np.isfinite(x[0])) and np.all(np.isfinite(x[2])) for x in q)
 
 
-def test_large_chains_run_in_pure_jax():
-    def calls(D):
-        shapes = [(D,), (D, D), (1, D, D), (1, D), (1, D, D), (2, D, D), (2, D)]
-        chain = GaussianChain(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
-        return "ffi_call" in str(jax.make_jaxpr(gaussian_fused.smooth)(chain))
-
-    assert calls(16) and not calls(17)
-
-
-def test_the_rule_is_fused_where_the_kernels_serve(monkeypatch):
-    monkeypatch.delenv("SVAE_FORM", raising=False)
-    assert (messages.gaussian is gaussian_fused) == (messages.hmm is hmm_fused) == gpu.status().serve
-
-
-def test_the_rule_can_be_overridden(monkeypatch):
-    monkeypatch.setenv("SVAE_FORM", "fused")
-    assert messages.gaussian is gaussian_fused and messages.hmm is hmm_fused
+def test_the_kernels_serve_where_there_is_a_gpu():
+    assert (served.backend() == served.GPU) == gpu.status().serve
 
 
 # --- the hidden Markov chain --------------------------------------------------------------------------------------

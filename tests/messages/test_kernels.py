@@ -15,7 +15,7 @@ import pytest
 from jax.test_util import check_grads
 
 from svae import messages
-from svae.messages import GaussianChain, HMMChain, gaussian_sequential, hmm_sequential, kernels
+from svae.messages import GaussianChain, HMMChain, gaussian_sequential, hmm_sequential, kernels, served
 from tests.messages import oracles
 from tests.messages.test_gaussian import assert_is_the_dense_matrix, blocks, cov, hard, on_device
 from tests.messages.test_hmm import CASES
@@ -156,15 +156,6 @@ def test_a_nan_stays_in_its_sequence():
     assert np.isnan(hmm_kernels.smooth(chain).log_z[1])
 
 
-def test_a_large_dimension_runs_in_pure_jax():
-    def calls(D):
-        shapes = [(D,), (D, D), (1, D, D), (1, D), (1, D, D), (2, D, D), (2, D)]
-        chain = GaussianChain(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in shapes))
-        return "ffi_call" in str(jax.make_jaxpr(gaussian_kernels.smooth)(chain))
-
-    assert calls(64) and not calls(65)
-
-
 @pytest.mark.parametrize("node", [(5, 7), (4, 3), (5, 1), (3, 5), (1, 5, 3)])
 def test_an_operand_of_another_size_is_refused(node):
     operands = [jnp.zeros(shape) for shape in ((3,), (3, 3), node, (5,))]
@@ -271,7 +262,7 @@ def test_hidden_chains_in_lanes_are_each_alone(x64, K, T, B):
 
 
 def test_kernels_serve_on_the_cpu():
-    assert messages.gaussian is gaussian_kernels and messages.hmm is hmm_kernels
+    assert served.form(served.GAUSSIAN, 3) is gaussian_kernels and served.form(served.STEADY, 3) is hmm_kernels
     assert "kernels" in messages.cpu_kernels()
 
 
@@ -298,7 +289,8 @@ def test_without_a_library_pure_jax_serves(tmp_path, library):
     shutil.copytree(ROOT / "svae", tmp_path / "svae", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     if library:
         (tmp_path / "svae" / "messages" / "kernels" / kernels.LIBRARY.name).write_bytes(library)
-    code = "from svae import messages as m; print(m.gaussian.__name__, m.hmm.__name__, m.cpu_kernels())"
+    code = """from svae.messages import cpu_kernels, served
+print(served.form(served.GAUSSIAN, 3).__name__, served.form(served.STEADY, 3).__name__, cpu_kernels())"""
     said = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, text=True)
-    assert said.startswith("svae.messages.gaussian_lanes svae.messages.hmm_sequential pure JAX: ")
+    assert said.startswith("svae.messages.gaussian_sequential svae.messages.hmm_sequential pure JAX: ")
     assert said.count("\n") == 1

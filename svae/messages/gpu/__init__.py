@@ -12,8 +12,6 @@ import jax.numpy as jnp
 from svae.messages.gpu.compiler import FOLDER, check, compile_kernel, nvrtc
 
 LIBRARY = FOLDER / "libsvae_gpu.so"
-LARGEST = 16  # D; larger chains run in pure JAX
-MOST_STATES = 64  # K, likewise
 MOST_BOTH_WAYS = 12  # D, of chains that are smoothed both ways at once (ffi.cc)
 OLDEST = 80  # the first architecture with double precision on its tensor cores
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax
 
 LIBRARY = Path(__file__).parent / "libsvae_kernels.so"
-LARGEST = 64  # D; larger chains run in pure JAX
 _TARGETS = (
     "svae_gaussian_filter",
     "svae_gaussian_smooth",
