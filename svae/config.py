@@ -7,8 +7,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
-MODELS = ("vae", "gaussian", "gmm", "hmm", "lds", "slds")
+from svae import _tables
+from svae._tables import ConfigError, Latent
+from svae.named import MODELS, names
+
 OWN = "own"  # a graph of one's own, which `make` is given
 NETWORKS = ("affine", "mlp", "residual", "conv", "temporal", "recurrent")
 PRECISIONS = ("diagonal", "full")
@@ -18,10 +22,6 @@ WEIGHTS = ("point", "gaussian")
 PREPROCESSING = ("auto", "none", "keypoints", "distances", "frames", "depth")
 
 
-class ConfigError(ValueError):
-    """An option that does not exist or a value that it cannot take, told in one sentence."""
-
-
 @dataclass(frozen=True)
 class Config:
     """Every option of a model and of its fit, with its default; checked on construction, hashable.
@@ -29,9 +29,9 @@ class Config:
     Attributes:
         preprocess: What raw frames go through first: found from their shape (`auto`), or named.
         size: Pixels of the longer side that images are resized to; None = 32 for images above 64.
-        model: The latent graphical model.
+        model: The latent graphical model, by a name that `svae models` lists; `own` for one in `latent`.
         states: An upper bound on the number of states K; None = the model's own default, 10.
-        latent_dim: The number D of continuous latent dimensions.
+        latent_dim: The number D of continuous latent dimensions; a graph in `latent` says it itself.
         stickiness: Extra prior counts on staying in a state.
         target_duration: Mean frames of a bout; where the data allow it; it sets the stickiness. None = not asked for.
         concentration: Total of the Dirichlet's prior counts, shared out over the states; small values use few states.
@@ -55,6 +55,7 @@ class Config:
         held_out: The share of the data that is held out to measure the fit.
         split_seed: The seed of which recordings are held out, whatever the seed of the fit.
         seed: The seed of everything random.
+        latent: A latent graph of your own, a table for each block, as `[latent.z]` in TOML.
 
     Examples:
         >>> from svae.config import Config
@@ -95,10 +96,22 @@ class Config:
     held_out: float = 0.1
     split_seed: int = 0  # of which recordings are held out, whatever the seed of the fit
     seed: int = 0
+    latent: Latent = ()  # the tables of a graph of one's own, as pairs, so that a configuration is hashable
 
     def __post_init__(self):
         for name, check in CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
+        if self.latent:
+            self._agree()
+
+    def _agree(self):
+        """What the blocks of a graph of one's own say is not said again."""
+        if self.model != OWN:
+            raise ConfigError(f'the tables of [latent] need model = "{OWN}", not {self.model!r}; leave model out')
+        for name in ("states", "stickiness", "concentration"):
+            if getattr(self, name) != getattr(type(self), name):
+                raise ConfigError(f"{name} is said by the blocks in [latent]; leave it out")
+        object.__setattr__(self, "latent_dim", _tables.dimensions(self.latent) or self.latent_dim)
 
     @classmethod
     def make(cls, options: Mapping[str, object]) -> "Config":
@@ -106,7 +119,13 @@ class Config:
         for name in options:
             if name not in CHECKS:
                 raise ConfigError(f"there is no option {name!r}{_did_you_mean(name, CHECKS)}")
-        return cls(**{name: CHECKS[name](name, value) for name, value in options.items()})
+        known = {name: CHECKS[name](name, value) for name, value in options.items()}
+        if known.get("latent"):
+            known = {"model": OWN} | known
+        config = cls(**known)
+        if known.get("latent_dim", config.latent_dim) != config.latent_dim:
+            raise ConfigError(f"latent_dim is said by the blocks in [latent], {config.latent_dim} in all; leave it out")
+        return config
 
     @classmethod
     def from_toml(cls, text: str) -> "Config":
@@ -119,24 +138,23 @@ class Config:
 
     def to_dict(self) -> dict[str, object]:
         """All options as plain values that JSON and TOML know (None included)."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return plain | {"hidden": list(self.hidden), "latent": self.tables()}
+
+    def tables(self) -> dict[str, Any]:
+        """The blocks of a graph of one's own, each with its options."""
+        return _tables.plain(self.latent)
 
     def to_toml(self) -> str:
-        """One `name = value` line per option; TOML has no null, so an option that is None is a comment."""
-        return "".join(
-            f"# {name} = none\n" if v is None else f"{name} = {_toml(v)}\n" for name, v in self.to_dict().items()
-        )
+        """One `name = value` line per option, then a table per block; None, which TOML has not, is a comment."""
+        found = self.to_dict()
+        blocks = found.pop("latent")
+        return _tables.lines(found) + _tables.to_toml(blocks)
 
 
 def with_split_seed(options: Mapping[str, object]) -> dict[str, object]:
-    """Options that were written before the split had a seed of its own: then `seed` was both."""
-    return {"split_seed": options.get("seed", 0)} | dict(options)
-
-
-def _toml(value):
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    """Options that were written before the split had a seed of its own, when `seed` was both, and before [latent]."""
+    return {"split_seed": options.get("seed", 0), "latent": {}} | dict(options)
 
 
 def _did_you_mean(word, known):
@@ -155,6 +173,12 @@ def _one_of(allowed):
         return value
 
     return check
+
+
+def _model(name: str, value: Any) -> str:
+    """A name of ours, or of an installed package; those are looked for only where it is none of ours."""
+    known = (*MODELS, OWN)
+    return value if value in known else _one_of((*names(), OWN))(name, value)
 
 
 def _integer(least):
@@ -202,7 +226,7 @@ _positive = _number(lambda v: v > 0, "above 0")
 CHECKS = {
     "preprocess": _one_of(PREPROCESSING),
     "size": _optional(_integer(1)),
-    "model": _one_of((*MODELS, OWN)),
+    "model": _model,
     "states": _optional(_integer(1)),
     "latent_dim": _integer(1),
     "stickiness": _number(lambda v: v >= 0, "of at least 0"),
@@ -228,4 +252,5 @@ CHECKS = {
     "held_out": _number(lambda v: 0 <= v < 1, "of at least 0 and below 1"),
     "split_seed": _seed,
     "seed": _seed,
+    "latent": _tables.pairs,
 }

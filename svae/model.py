@@ -13,10 +13,9 @@ from svae import _reprs
 from svae.config import OWN, Config, ConfigError
 from svae.data import Layout, Preprocess, Standardize
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
+from svae.named import DEFAULT_STATES, Sizes
 from svae.nets import GaussianWeights, Places, make_observation, make_recognition, no_places
-from svae.pgm import PGMS, Graph, Posterior
-
-DEFAULT_STATES = 10
+from svae.pgm import Graph, Posterior, from_tables, named, to_tables
 
 
 class SVAE(eqx.Module):
@@ -102,16 +101,18 @@ def _places(pgm: Graph, shape: tuple[int, ...], config: Config) -> Places | None
 
 
 def _sizes(pgm: Graph, options: dict) -> dict:
-    """Options of a model with a graph of one's own, which has its sizes and prior counts itself."""
-    for name in ("model", "states", "latent_dim", "stickiness", "concentration"):
+    """Options of a model with a graph of one's own, which has its sizes and prior counts itself.
+
+    Where its blocks are ours the configuration keeps them, and with it a folder holds the whole model.
+    """
+    for name in ("model", "states", "latent_dim", "stickiness", "concentration", "latent"):
         if name in options:
             raise ConfigError(f"{name} is said by the graph in pgm=; leave it out")
-    if options.get("target_duration") is not None and pgm.sticky is None:
+    if options.get("target_duration") is not None and not pgm.paced:
         raise ConfigError(
             "target_duration is followed by a chain without parents, which the graph does not show: leave it out"
         )
-    states = pgm.states if pgm.discrete else None
-    return options | {"model": OWN, "states": states, "latent_dim": pgm.dimensions}
+    return options | {"model": OWN, "latent_dim": pgm.dimensions, "latent": to_tables(pgm) or {}}
 
 
 def _agreeing(pgm: Graph, config: Config) -> Graph:
@@ -122,15 +123,14 @@ def _agreeing(pgm: Graph, config: Config) -> Graph:
 
 
 def pgm_of(config: Config) -> Graph:
-    """The latent graph that a configuration names."""
+    """The latent graph that a configuration names, or has in its tables."""
+    if config.latent:
+        return from_tables(config.tables())
     if config.model == OWN:
         raise ConfigError("a graph of one's own is not in its configuration: give it to make as pgm=")
-    return PGMS[config.model](
-        config.latent_dim,
-        config.states or DEFAULT_STATES,
-        concentration=config.concentration,
-        stickiness=config.stickiness,
-    )
+    states = config.states or DEFAULT_STATES
+    counts = config.concentration, config.stickiness
+    return named(config.model, Sizes(states, config.latent_dim, *counts, config.target_duration))
 
 
 def with_layout(model: SVAE, layout: Layout) -> SVAE:

@@ -20,6 +20,7 @@ from svae.config import OWN, Config, ConfigError, with_split_seed
 from svae.data import Layout, Preprocess
 
 __all__ = ["StoreError", "load_extra", "load_model", "save"]
+OWN_PARTS = {"pgm": "a graph", "recognize": "a recognition network", "observe": "an observation network"}
 UNBUILDABLE = (TypeError, ValueError, OverflowError, MemoryError, ArithmeticError)
 
 
@@ -42,10 +43,13 @@ def save(model: Any, path: str | os.PathLike, *, extra: dict | None = None) -> N
         >>> svae.load_extra(folder)
         {'animal': 'm12'}
     """
-    arrays = arrays_of(model)
-    if model.config.model != OWN:
-        compare(signature(arrays), _build(model.shape, model.config, model.preprocess, model.layout), "the model")
-    _sealed.write(Path(path), arrays, _body(model, {} if extra is None else extra))
+    arrays, own = arrays_of(model), ["pgm"]
+    if _is_whole(model.config):
+        skeleton = _build(model.shape, model.config, model.preprocess, model.layout)
+        own = _own_parts(model, skeleton)
+        if not own:
+            compare(signature(arrays), skeleton, "the model")
+    _sealed.write(Path(path), arrays, _body(model, {} if extra is None else extra) | {"own": own})
 
 
 def load_model(path: str | os.PathLike, *, like: Any = None) -> Any:
@@ -53,7 +57,7 @@ def load_model(path: str | os.PathLike, *, like: Any = None) -> Any:
 
     Args:
         path: A folder written by `save`, or the folder `model` of a run.
-        like: A model with the same latent graph, for a graph of one's own, which no folder can hold.
+        like: A model made of the same parts, for blocks and networks of one's own, which no folder can hold.
 
     Returns:
         The model.
@@ -71,6 +75,11 @@ def load_model(path: str | os.PathLike, *, like: Any = None) -> Any:
     """
     folder = Path(path)
     manifest = _read_manifest(folder)
+    own = manifest.get("own", [])
+    if own and like is None:
+        parts = " and ".join(OWN_PARTS.get(part, part) for part in own)
+        arguments = ", ".join(f"{part}=..." for part in own)
+        raise StoreError(f"{folder} holds a model with {parts} of its own: load it with like=make(shape, {arguments})")
     skeleton = _skeleton(folder, manifest) if like is None else _alike(folder, manifest, like)
     found = {name: f"{a['dtype']}{a['shape']}" for name, a in manifest["arrays"].items()}
     written = int(manifest["format"])
@@ -128,13 +137,29 @@ def _skeleton(folder, manifest):
         config = Config.make(with_split_seed(manifest["config"]))
     except ConfigError as error:
         raise StoreError(f"{folder} has a configuration that this version of svae does not know: {error}") from None
-    if config.model == OWN:
+    if not _is_whole(config):
         raise StoreError(f"{folder} holds a model with a graph of its own: load it with like=make(shape, pgm=...)")
     try:
         before, layout = Preprocess.from_dict(manifest["preprocess"]), Layout.from_dict(manifest["layout"])
         return _build(tuple(manifest["shape"]), config, before, layout)
     except UNBUILDABLE:
         raise StoreError(f"{folder} asks for a model that cannot be built; restore it from a copy") from None
+
+
+def _is_whole(config: Config) -> bool:
+    """Whether a configuration has its latent graph."""
+    return config.model != OWN or bool(config.latent)
+
+
+def _own_parts(model: Any, skeleton: Any) -> list[str]:
+    """The parts of a model that `make` would not build like this from its configuration."""
+
+    def unlike(name: str) -> bool:
+        here, there = (jax.tree.flatten(getattr(tree, name, None)) for tree in (model, skeleton))
+        fixed = [[leaf for leaf in leaves if not _is_array(leaf)] for leaves, _ in (here, there)]
+        return here[1] != there[1] or fixed[0] != fixed[1]
+
+    return [name for name in OWN_PARTS if unlike(name)]
 
 
 def _build(shape, config, preprocess, layout):

@@ -19,12 +19,14 @@ ARROWS = {
     "_batched_cond": (),
     "_reprs": (),
     "_program_memory": (),
-    "config": (),
+    "named": (),
+    "_tables": (),
+    "config": ("named", "_tables"),
     "data": (),
     "progress": (),
     "expfam": ("_linalg",),
     "messages": ("_linalg", "_batched_cond"),
-    "pgm": ("expfam", "messages"),
+    "pgm": ("expfam", "messages", "named"),
     "testing": ("pgm",),
     "nets": ("expfam", "_batched_cond", "_linalg"),
     "model": ("pgm", "nets", "config", "data", "_reprs"),
@@ -65,6 +67,8 @@ OUTSIDE = {  # what each room may import from outside besides the standard libra
     "_reprs": {"jax", "numpy"},
     "_program_memory": {"jax"},
     "config": set(),
+    "named": set(),
+    "_tables": set(),
     "data": {"numpy", "jaxtyping", "scipy", "h5py", "av", "pyarrow"},  # jaxtyping imports no jax by itself
     "progress": {"rich"},
     "messages": ARRAYS,
@@ -106,7 +110,7 @@ OUTSIDE = {  # what each room may import from outside besides the standard libra
 KWARGS_ALLOWED = {"graph", "make", "model_for", "set_params"}  # of the user, of scikit-learn
 MODELS = {"vae", "gmm", "hmm", "lds", "slds"}  # "gaussian" is a likelihood too
 NAMERS = {  # where models may be named: the registry, options, what a person types, and problems of benchmarks
-    *("pgm", "config", "experiments", "bench"),
+    *("pgm", "config", "named", "experiments", "bench"),
     "messages",  # a hidden chain of any model is called hmm there
     *("sklearn/__init__.py", "cli/benching.py", "runs/_baselines.py"),
 }

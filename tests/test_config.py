@@ -17,7 +17,7 @@ OTHER = {
     "hidden": (50,), "precision": "full", "likelihood": "poisson", "variance": "network", "missing": True,
     "weights": "gaussian", "samples": 4, "batch_size": 7, "window": 200, "overlap": 0, "steps": 31, "patience": 3,
     "natural_step": 1.0, "learning_rate": 1e-20, "warmup_steps": 0, "restarts": 4, "held_out": 0.0,
-    "split_seed": 7, "seed": 2**32 - 1,
+    "split_seed": 7, "seed": 2**32 - 1, "latent": (),
 }  # fmt: skip
 
 BAD = [
@@ -41,6 +41,25 @@ def test_toml_round_trip_of_every_option():
     for original in (Config(), Config.make(OTHER)):
         assert Config.from_toml(original.to_toml()) == original
     assert all(getattr(Config.make(OTHER), name) == value for name, value in OTHER.items())
+
+
+GRAPH = {"mood": {"block": "markov", "states": 3}, "x": {"block": "normal", "dimensions": 2, "given": ["mood"]}}
+
+
+def test_a_graph_of_ones_own_is_hashable_and_survives_toml():
+    config = Config.make({"latent": {"show": "mood"} | GRAPH, "steps": 7})
+    assert (config.model, config.latent_dim) == ("own", 2) and config.tables()["x"] == GRAPH["x"]
+    assert len({config, Config.from_toml(config.to_toml())}) == 1
+    assert config.to_toml().endswith('\n[latent.x]\nblock = "normal"\ndimensions = 2\ngiven = ["mood"]\n')
+    assert dataclasses.replace(config, steps=8).latent == config.latent
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("model", "slds"), ("states", 4), ("latent_dim", 5), ("stickiness", 1.0), ("concentration", 2)]
+)
+def test_what_the_blocks_say_is_not_said_again(name, value):
+    with pytest.raises(ConfigError, match=name):
+        Config.make({"latent": GRAPH, name: value})
 
 
 def test_toml_round_trip_of_random_numbers():
@@ -116,9 +135,8 @@ def test_config_needs_the_standard_library_only():
 
 
 def test_the_names_are_those_of_the_rooms():
-    from svae import nets, pgm
+    from svae import nets
 
-    assert set(config.MODELS) == set(pgm.PGMS)
     assert set(config.NETWORKS) == set(nets.RECOGNITION_NETWORKS) >= set(nets.OBSERVATION_NETWORKS)
     assert set(config.PRECISIONS) == set(nets.PRECISIONS)
     assert set(config.LIKELIHOODS) == set(nets.LIKELIHOODS)

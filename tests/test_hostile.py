@@ -13,7 +13,7 @@ import pytest
 
 import svae
 from svae.data import DataError
-from svae.pgm import PGMS
+from tests.graphs import SIX
 
 T, P = 12, 3
 OPTIONS = dict(latent_dim=2, states=2, hidden=(4,), steps=3, warmup_steps=1, batch_size=2)  # noqa: C408
@@ -114,14 +114,14 @@ EVERY_QUERY = (
 )
 
 
-@pytest.mark.parametrize("kind", PGMS)
+@pytest.mark.parametrize("kind", SIX)
 @pytest.mark.parametrize("name", SAME_SHAPE)
 def test_hostile_data(kind, name):
     survive(name, kind, SAME_SHAPE[name](), {}, (scored,))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", PGMS)
+@pytest.mark.parametrize("kind", SIX)
 @pytest.mark.parametrize("name", SAME_SHAPE)
 def test_hostile_data_in_every_query(kind, name):
     survive(name, kind, SAME_SHAPE[name](), {}, EVERY_QUERY)
@@ -135,7 +135,7 @@ def forget_programs_at_once():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", PGMS)
+@pytest.mark.parametrize("kind", SIX)
 @pytest.mark.parametrize("name", OTHER_SHAPES)
 def test_hostile_shapes(kind, name, forget_programs_at_once):
     data, options = OTHER_SHAPES[name]

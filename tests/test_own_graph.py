@@ -40,14 +40,13 @@ def test_a_fit_ends_and_answers_questions():
 def test_it_is_saved_and_loaded_like_another(tmp_path):
     model = svae.make((4,), pgm=own_graph(), key=jax.random.key(9), **OPTIONS)
     svae.save(model, tmp_path / "m")
-    with pytest.raises(StoreError, match="load it with like=make"):
-        svae.load_model(tmp_path / "m")
+    assert svae.load_model(tmp_path / "m").pgm.nodes == own_graph().nodes
     fresh = svae.make((4,), pgm=own_graph(), preprocess=model.preprocess, **OPTIONS)
     again = svae.load_model(tmp_path / "m", like=fresh)
     for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(model), strict=True):
         np.testing.assert_array_equal(a, b)
     other = svae.make((4,), pgm=graph(z=Markov(3), x=Dynamics(3, given="z")), preprocess=model.preprocess, **OPTIONS)
-    with pytest.raises(StoreError, match=r"holds .* as pgm"):
+    with pytest.raises(StoreError, match="another config"):
         svae.load_model(tmp_path / "m", like=other)
     shorter = svae.make((4,), pgm=own_graph(), preprocess=model.preprocess, **OPTIONS | {"steps": 3})
     with pytest.raises(StoreError, match="another config"):

@@ -384,6 +384,7 @@ def test_real_models_round_trip(tmp_path):
 AUDITED = """
 import sys
 from pathlib import Path
+from svae.named import names
 from svae.store import StoreError, load_model
 
 seen, listening = [], False
@@ -396,6 +397,7 @@ def hear(event, arguments):
 
 folders = [Path(name) for name in sys.argv[1:]]
 load_model(folders[0])  # our own modules are imported and our own functions traced
+names()  # which packages are installed is read once
 sys.addaudithook(hear)
 for folder in folders:
     listening = True

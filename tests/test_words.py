@@ -11,7 +11,7 @@ import pytest
 from svae.cli import main
 from svae.cli.pages import pages
 from svae.config import Config
-from svae.model import DEFAULT_STATES
+from svae.named import DEFAULT_STATES
 from svae.report._glossary import OF_SECTIONS, TERMS, as_markdown
 from svae.report._report import TITLES
 

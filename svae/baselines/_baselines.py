@@ -10,7 +10,8 @@ from svae.baselines._frames import LARGEST, Stretches, project, stretches
 from svae.config import Config
 from svae.data import DataError, Recordings, bout_frames, preprocessed, recordings, sample_frames, settled, standardized
 from svae.fitting.prepare import divided
-from svae.model import DEFAULT_STATES, SVAE
+from svae.model import SVAE
+from svae.named import DEFAULT_STATES
 from svae.pgm import Dynamics, Markov, Normal, graph
 
 KINDS = {  # graphs of D dimensions and a chain z
@@ -58,7 +59,8 @@ def baselines(model: SVAE, data: Any) -> Baselines:
         return Baselines({}, 0, "no training frame has half of its entries")
     rests = "" if gaps == 0 else LEFT_OUT if large else FILLED
     duration = model.config.target_duration or bout_frames(preprocessed(recordings(data), model.preprocess))
-    return Baselines(_scores(model.config, duration, train, held), held.frames, rests)
+    K = model.pgm.states if model.pgm.discrete else model.config.states or DEFAULT_STATES
+    return Baselines(_scores(model.config, K, duration, train, held), held.frames, rests)
 
 
 def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
@@ -69,8 +71,7 @@ def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
     return divided(seen, model.config)
 
 
-def _scores(config: Config, duration: float, train: Stretches, held: Stretches) -> dict[str, float]:
-    K = config.states or DEFAULT_STATES
+def _scores(config: Config, K: int, duration: float, train: Stretches, held: Stretches) -> dict[str, float]:
     z = Markov(K, concentration=float(K), stickiness=0.0)
     graphs = {name: make(train.x[0].shape[1], z) for name, make in KINDS.items()}
     x = filled_in(train)

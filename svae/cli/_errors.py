@@ -3,7 +3,15 @@
 import sys
 
 USAGE = 2
-CODES = {"ConfigError": USAGE, "DataError": 3, "StoreError": 4, "RunError": 4, "FitError": 5, "ProcessError": 6}
+CODES = {
+    "ConfigError": USAGE,
+    "GraphError": USAGE,
+    "DataError": 3,
+    "StoreError": 4,
+    "RunError": 4,
+    "FitError": 5,
+    "ProcessError": 6,
+}
 MEANINGS = {  # for --help and the docs
     0: "done",
     1: "an unexpected error; its traceback is shown",

@@ -3,6 +3,7 @@
 EXAMPLES = {
     "doctor": "svae doctor",
     "bench": "svae bench",
+    "models": "svae models slds",
     "check": "svae check walk.npy --fps 30",
     "fit": "svae fit walk.npy --fps 30 --model hmm --states 4 --latent-dim 2 --target-duration 400ms --out runs/walk",
     "show": "svae show runs/walk",

@@ -15,9 +15,28 @@ def limit_of(text: str) -> float:
     return limit.value
 
 
-def options_of(given: dict[str, Any], config: Path | None, settings: list[str] | None) -> dict[str, Any]:
-    """Options of the configuration: those of a file, then flags, then --set."""
-    return {**_from_file(config), **given, **assignments(settings or [])}
+def options_of(
+    given: dict[str, Any], config: Path | None, settings: list[str] | None, graph: Path | None = None
+) -> dict[str, Any]:
+    """Options of the configuration: those of a file, then flags, then --set; and the tables of a graph."""
+    found = {**_from_file(config), **given, **assignments(settings or [])}
+    return found if graph is None else found | _graph_of(graph, found)
+
+
+def _graph_of(file: Path, beside: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a graph in a TOML file."""
+    for name in ("model", "latent", "states", "latent_dim"):
+        if name in beside:
+            raise ConfigError(f"{name} is said by the graph in {file}; leave it out")
+    found = _from_file(file)
+    if not isinstance(found.get("latent"), dict) or not found["latent"]:
+        raise ConfigError(
+            f'{file} holds no graph: it needs a table for each block, such as [latent.z] block = "markov"'
+        )
+    others = [name for name in found if name != "latent"]
+    if others:
+        raise ConfigError(f"{file} holds {others[0]} beside the tables of [latent]; give other options with --config")
+    return {"latent": found["latent"]}
 
 
 def _from_file(config: Path | None) -> dict[str, Any]:

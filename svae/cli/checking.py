@@ -3,7 +3,7 @@
 import itertools
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from svae.cli import _cost
 from svae.cli._app import Json, verb
@@ -11,7 +11,7 @@ from svae.cli._doubts import of_config, of_data
 from svae.cli._machine import use_compilation_cache
 from svae.cli._print import print_json, print_table
 from svae.cli._runs import frame_rate, open_model
-from svae.config import MODELS, Config
+from svae.config import Config
 
 FAR = 8.0  # robust standard deviations from the median that make an outlier
 SAMPLED = 4000  # frames that median and spread are taken from
@@ -24,7 +24,7 @@ def check(
     data: str,
     /,
     *,
-    model: Literal[MODELS] = Config.model,
+    model: str = Config.model,
     states: int | None = None,
     latent_dim: int = 8,
     steps: int = 1000,
@@ -38,7 +38,7 @@ def check(
 
     Args:
         data: A file, a folder or a pattern.
-        model: The latent model that the forecast is for.
+        model: The latent model that the forecast is for, one of those that `svae models` lists.
         states: Its number of states; 10 unless given.
         latent_dim: Its latent dimensions.
         steps: Steps of its fit.

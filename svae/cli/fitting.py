@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -13,7 +13,7 @@ from svae.cli._options import in_frames, limit_of, options_of
 from svae.cli._print import report, say
 from svae.cli._runs import frame_rate, new_folder, stem, summary
 from svae.cli._together import Processes, together
-from svae.config import MODELS, Config, ConfigError
+from svae.config import Config, ConfigError
 
 BASELINES, SHARE = 60.0, 0.05  # seconds of --max-time that are kept for the baselines at most, and as a share of it
 
@@ -23,7 +23,8 @@ def fit(
     data: str | None = None,
     /,
     *,
-    model: Literal[MODELS] | None = None,
+    model: str | None = None,
+    graph: Path | None = None,
     states: int | None = None,
     latent_dim: int | None = None,
     target_duration: str | None = None,
@@ -51,7 +52,8 @@ def fit(
 
     Args:
         data: A file, a folder or a pattern such as "day1/*.csv"; with --resume it may be left out.
-        model: The latent model; slds unless given.
+        model: The latent model, one of those that `svae models` lists; slds unless given.
+        graph: A TOML file with a latent graph of your own, a table [latent.NAME] for each block, in place of --model.
         states: An upper bound on the number of states; 10 unless given.
         latent_dim: Dimensions of the continuous latent; 8 unless given.
         target_duration: Mean duration of a state, such as 400ms, 0.4s or 12frames; the stickiness is found from it.
@@ -83,10 +85,10 @@ def fit(
         if not first:
             return _assist(data, out, fps, dataset)
         if resume:
-            fixed = [*given, *(settings or []), *([config] if config else [])]
+            fixed = [*given, *(settings or []), *([config] if config else []), *([graph] if graph else [])]
             run, recordings = waited(lambda: _resumed(data, out, fps, dataset, fixed), watch)
         else:
-            options = options_of(given, config, settings)
+            options = options_of(given, config, settings, graph)
             run, recordings = waited(lambda: _started(data, out, source, options), watch)
         watch.reserve = 0.0 if limit is None else min(BASELINES, limit * SHARE)
         train(run, recordings, watch, resume, json, f"svae fit --resume --out {run.path}")
@@ -171,8 +173,11 @@ def _started(data, out, source, options):
 def opened(source: dict[str, Any], options: dict[str, Any]) -> Any:
     """Recordings that can be fitted; a mistake in the options is told before they are read."""
     from svae.data import check, load
+    from svae.model import pgm_of
 
-    Config.make({name: value for name, value in options.items() if name != "target_duration"})
+    config = Config.make({name: value for name, value in options.items() if name != "target_duration"})
+    if config.latent:
+        pgm_of(config)
     recordings = load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
     return recordings._replace(notes=(*of_data(recordings), *check(recordings)))
 

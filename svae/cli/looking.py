@@ -28,6 +28,33 @@ def doctor(*, json: Json = False):
 
 
 @verb
+def models(name: str | None = None, /, *, json: Json = False):
+    """List the latent models that have a name, each drawn, or show one of them as a TOML file to start from.
+
+    An arrow means "depends on"; a block with a circle depends on the frame before, too. Save what `svae models slds`
+    prints, change it, and fit it with --graph FILE.
+
+    Args:
+        name: The model to show; all unless given.
+    """
+    from svae.config import CHECKS, OWN, Config
+    from svae.model import pgm_of
+    from svae.named import find, names
+    from svae.pgm import drawn, to_tables
+
+    chosen = names() if name is None else [CHECKS["model"]("NAME", name)]
+    graphs = {known: pgm_of(Config(model=known)) for known in chosen}
+    rows = [{"name": n, "words": find(n).words, "blocks": drawn(g), "tables": to_tables(g)} for n, g in graphs.items()]
+    if json:
+        print_json({"models": rows})
+        return
+    for row in rows:
+        print(f"{row['name']}: {row['words']}", *(f"    {line}" for line in row["blocks"]), sep="\n", end="\n\n")
+    if name is not None and rows[0]["tables"] is not None:
+        print(Config(latent=rows[0]["tables"], model=OWN).to_toml().partition("\n\n")[2], end="")
+
+
+@verb
 def show(path: str, /, *, fps: float | None = None, dataset: str | None = None, json: Json = False):
     """Show what is in a data file, a run folder or a saved model.
 

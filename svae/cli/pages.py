@@ -15,11 +15,12 @@ from cyclopts import Parameter
 from svae.cli import app
 from svae.cli._errors import MEANINGS
 from svae.cli._examples import EXAMPLES
-from svae.config import LIKELIHOODS, MODELS, NETWORKS, PRECISIONS, PREPROCESSING, VARIANCES, WEIGHTS, Config
+from svae.config import LIKELIHOODS, NETWORKS, PRECISIONS, PREPROCESSING, VARIANCES, WEIGHTS, Config
+from svae.named import MODELS
 
 CHOICES = {
     "preprocess": PREPROCESSING,
-    "model": MODELS,
+    "model": tuple(MODELS),
     "network": NETWORKS,
     "precision": PRECISIONS,
     "likelihood": LIKELIHOODS,

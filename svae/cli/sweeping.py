@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -15,7 +15,7 @@ from svae.cli._print import print_json, print_table, say
 from svae.cli._runs import new_folder, stem
 from svae.cli._values import duration
 from svae.cli.fitting import begun, opened, train, waited
-from svae.config import CHECKS, MODELS, ConfigError
+from svae.config import CHECKS, ConfigError
 
 
 @verb
@@ -27,7 +27,7 @@ def sweep(
     latent_dim: str | None = None,
     target_duration: str | None = None,
     out: Path | None = None,
-    model: Literal[MODELS] | None = None,
+    model: str | None = None,
     fps: float | None = None,
     dataset: str | None = None,
     steps: int | None = None,
@@ -50,7 +50,7 @@ def sweep(
         latent_dim: Dimensions of the continuous latent, such as 4,8.
         target_duration: Mean durations of a state, such as 200ms,400ms.
         out: The folder of the sweep; runs/NAME-OF-DATA-sweep unless given.
-        model: The latent model; slds unless given.
+        model: The latent model, one of those that `svae models` lists; slds unless given.
         fps: Frames per second of the data, where they do not say it themselves.
         dataset: Which array of a container, or which columns of a table, to take.
         steps: Steps of each fit after the warm-up.

@@ -1,12 +1,14 @@
 """Options that the data choose where nobody did: the same in the shell, in Python and in scikit-learn."""
 
+import math
 from typing import Any
 
 import numpy as np
 
-from svae.config import Config
+from svae.config import OWN, Config
 from svae.data import Recordings, bout_frames, find_preprocess, layout_of, preprocessed, recordings, sample_frames
-from svae.model import DEFAULT_STATES, SVAE, make, pgm_of
+from svae.model import SVAE, make, pgm_of
+from svae.pgm import Graph
 
 LONG_FRAMES = 500  # longer recordings are fitted in windows
 WINDOW, OVERLAP = 200, 20  # frames
@@ -24,15 +26,21 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
     seen = preprocessed(data, find_preprocess(data, config))
     found = {"patience": PATIENCE}
     pgm = pgm_of(config)
+    if pgm.paced and not {"stickiness", "target_duration"} & set(options):
+        found["target_duration"] = bout_frames(seen)
     if not pgm.independent and max(map(len, data.sequences)) > LONG_FRAMES:
-        found |= {"window": WINDOW, "overlap": OVERLAP}
+        found |= {"window": WINDOW, "overlap": _overlap(pgm, found | options)}
     if np.isnan(sample_frames(seen, SAMPLED_FRAMES, seed=0)).any():
         found["missing"] = True
-    if pgm.sticky:
-        found["concentration"] = float(config.states or DEFAULT_STATES)  # a switch never seen stays possible
-        if "stickiness" not in options and "target_duration" not in options:
-            found["target_duration"] = bout_frames(seen)
+    if pgm.chained and config.model != OWN:
+        found["concentration"] = float(pgm.states)  # a switch never seen stays possible
     return {name: value for name, value in found.items() if name not in options}
+
+
+def _overlap(pgm: Graph, known: dict[str, Any]) -> int:
+    """Of windows: a window that begins within a bout takes it for a shorter one, so durations need a bout more."""
+    bout = known.get("target_duration") or OVERLAP
+    return max(OVERLAP, math.ceil(bout)) if pgm.longest > 1 else OVERLAP
 
 
 def model_for(data: Any, **options: Any) -> SVAE:

@@ -21,7 +21,7 @@ from svae import expfam
 from svae.data import batch
 from svae.devices import agreed
 from svae.fitting.prepare import Prepared
-from svae.model import DEFAULT_STATES, SVAE
+from svae.model import SVAE
 
 GAIN = 10.0  # nats of switch cost for an e-fold of duration
 MOST = 3.0  # nats at once
@@ -103,7 +103,7 @@ def _counts(models, y, mask, counted, both):
         model = eqx.combine(arrays, static)
         moments = expfam.moments(model.q)
         path = jax.vmap(lambda y, mask: model.posterior(moments, y, mask).viterbi())(y, mask)
-        frames = jax.nn.one_hot(path, model.config.states or DEFAULT_STATES) * counted[..., None]
+        frames = jax.nn.one_hot(path, model.pgm.states) * counted[..., None]
         return jnp.sum((path[:, 1:] != path[:, :-1]) & both), jnp.sum(frames, (0, 1))
 
     return jax.vmap(one)(arrays)

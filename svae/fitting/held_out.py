@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from svae import expfam
 from svae.bound import evidence
 from svae.data import Recordings, batch, windows
-from svae.model import DEFAULT_STATES, SVAE
+from svae.model import SVAE
 
 NUMBERS = 2**22  # that one batch may hold: 16 MiB, and a few times as much in its program
 CONTEXT = 50  # frames around a window of a recording that is too long to be seen whole
@@ -41,8 +41,7 @@ def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> HeldO
 def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
     """Frames of a window and windows of a batch that NUMBERS allow; at least 256 frames."""
     config = model.config
-    K, D = config.states or DEFAULT_STATES, config.latent_dim
-    numbers = 2 * int(np.prod(model.shape)) + 2 * max(config.hidden, default=1) + 4 * K * D * (D + 1)
+    numbers = 2 * int(np.prod(model.shape)) + 2 * max(config.hidden, default=1) + model.pgm.numbers_per_frame
     length = min(longest, max(256, NUMBERS // numbers - 2 * CONTEXT))
     return length, max(1, min(config.batch_size, NUMBERS // (numbers * length)))
 

@@ -115,9 +115,10 @@ def search_latents(
     K = model.pgm.states
     if not model.pgm.chained or K == 1:
         return dataclasses.replace(model, q=mixture_q(model, latents, K, seed=seed))
-    dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.sticky else None
+    dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.paced else None
     found = yield from search(latents, K, dynamic=dynamic, duration=duration, seed=seed, places=places)
-    pgm = model.pgm if duration is None else with_stickiness(model.pgm, stickiness(found, K))
+    sticky = duration is not None and model.pgm.sticky is not None
+    pgm = with_stickiness(model.pgm, stickiness(found, K)) if sticky else model.pgm
     q = pgm.initialize(latents, found.weights)
     q = refined(pgm, q, latents) if len(pgm.discrete) > 1 else q
     model = model if places is None else _with_places(model, found, places)

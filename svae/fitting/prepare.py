@@ -34,7 +34,7 @@ from svae.data import (
     wild_shares,
     windows,
 )
-from svae.model import DEFAULT_STATES, SVAE, with_layout
+from svae.model import SVAE, with_layout
 
 RANGES = {"bernoulli": (0.0, 1.0), "poisson": (0.0, np.inf)}  # what a likelihood can be asked about
 
@@ -127,16 +127,16 @@ def _window(model: SVAE, train: Recordings) -> tuple[int, int]:
         return config.window, config.overlap
     if model.pgm.independent:
         return 1, 0
-    longest, each = max(map(len, train.sequences)), _numbers_per_frame(config, train)
+    longest, each = max(map(len, train.sequences)), _numbers_per_frame(model, train)
     if longest * min(config.batch_size, len(train.sequences)) * each <= NUMBERS:
         return longest, 0
     return max(SHORTEST, WINDOWED // (each * config.batch_size)), max(1, config.overlap)
 
 
-def _numbers_per_frame(config, train):
+def _numbers_per_frame(model: SVAE, train: Recordings) -> int:
     """That inference and its gradient hold, about."""
-    K, D = config.states or DEFAULT_STATES, config.latent_dim
-    return 2 * int(np.prod(train.sequences[0].shape[1:])) + 2 * max(config.hidden, default=1) + 4 * K * D * (D + 1)
+    networks = 2 * int(np.prod(train.sequences[0].shape[1:])) + 2 * max(model.config.hidden, default=1)
+    return networks + model.pgm.numbers_per_frame
 
 
 def sizes(data: Prepared) -> tuple[Array, Array]:

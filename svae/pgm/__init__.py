@@ -4,7 +4,8 @@ from svae.pgm._block import AbstractBlock, GraphError
 from svae.pgm._graph import Graph, graph
 from svae.pgm._old_names import name_now
 from svae.pgm._posterior import Posterior, keys_of
-from svae.pgm._registry import PGMS
+from svae.pgm._registry import BLOCKS, from_tables, named, to_tables
+from svae.pgm._words import drawn
 from svae.pgm.choice import Choice
 from svae.pgm.dynamics import Dynamics
 from svae.pgm.markov import Markov
@@ -12,7 +13,7 @@ from svae.pgm.normal import Normal
 from svae.pgm.semi_markov import SemiMarkov
 
 __all__ = [
-    "PGMS",
+    "BLOCKS",
     "AbstractBlock",
     "Choice",
     "Dynamics",
@@ -22,7 +23,11 @@ __all__ = [
     "Normal",
     "Posterior",
     "SemiMarkov",
+    "drawn",
+    "from_tables",
     "graph",
     "keys_of",
     "name_now",
+    "named",
+    "to_tables",
 ]

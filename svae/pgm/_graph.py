@@ -27,6 +27,7 @@ from svae.pgm._posterior import Posterior, expected_potential, keys_of, side_by_
 from svae.pgm._words import title
 
 MOST_COMBINATIONS = 4096  # of the states of all discrete blocks, which an exact density enumerates
+ALONE = 10  # states' worth of numbers that a continuous block without parents holds
 ROW = 20  # frames in one state, where a discrete block starts from nothing
 
 
@@ -86,6 +87,16 @@ class Graph(eqx.Module):
         return node.name if node is not None and hasattr(node.block, "as_seen") and not node.parents else None
 
     @property
+    def longest(self) -> int:
+        """Frames of the longest bout that any block has a table for; 1 where none has durations."""
+        return max(getattr(node.block, "longest", 1) for node in self.nodes)
+
+    @property
+    def paced(self) -> bool:
+        """Whether it takes a target duration of bouts: as stickiness, or as where durations begin."""
+        return self.sticky is not None or self.longest > 1
+
+    @property
     def dynamic(self) -> bool:
         """Whether a continuous block depends on the frame before."""
         return any(node.block.continuous and node.block.remembers for node in self.nodes)
@@ -110,6 +121,15 @@ class Graph(eqx.Module):
         """Every arrow (from, to, whether it comes from the frame before)."""
         within = [(parent, node.name, False) for node in self.nodes for parent in node.parents]
         return within + [(node.name, node.name, True) for node in self.nodes if node.block.remembers]
+
+    @property
+    def numbers_per_frame(self) -> int:
+        """That inference and its gradient hold, about: conditionals by state, and the tables of bouts."""
+        found = 0
+        for node in self.nodes:
+            K, D = int(np.prod(node.sizes)) if node.sizes else ALONE, node.block.size
+            found += 4 * K * D * (D + 1) if node.block.continuous else 2 * D * getattr(node.block, "longest", 0)
+        return found
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)

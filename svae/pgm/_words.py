@@ -8,7 +8,12 @@ KNOWN = {  # kinds of blocks with how many parents each -> the name of the field
     ("Markov 0", "Normal 1"): "a hidden Markov model",
     ("Dynamics 0",): "a linear dynamical system",
     ("Markov 0", "Dynamics 1"): "a switching linear dynamical system",
+    ("SemiMarkov 0", "Normal 1"): "a hidden semi-Markov model",
+    ("SemiMarkov 0", "Dynamics 1"): "a switching linear dynamical system with durations",
 }
+
+
+BEFORE, AGAIN = "₋₁", "↻"  # of the frame before; follows itself
 
 
 def title(nodes: tuple[Any, ...]) -> str:
@@ -18,6 +23,27 @@ def title(nodes: tuple[Any, ...]) -> str:
         return "a variational autoencoder"
     plain = not any(getattr(node.block, "add", ()) for node in nodes)
     return KNOWN[kinds] if plain and kinds in KNOWN else f"a graph of {_listed([_words(node) for node in nodes])}"
+
+
+def drawn(pgm: Any) -> list[str]:
+    """A line for each block: its parents, an arrow, the block, and what it is; the frames y come last."""
+    rows = []
+    for node in pgm.nodes:
+        into = [(above, earlier) for above, to, earlier in pgm.arrows if to == node.name]
+        parents = [f"{above}{BEFORE if earlier else ''}" for above, earlier in into if above != node.name]
+        joined = (" + " if getattr(node.block, "add", ()) else ", ").join(parents)
+        itself = f"{node.name} {AGAIN}" if (node.name, True) in into else node.name
+        rows.append((f"{joined} → {itself}" if joined else itself, _sized(node)))
+    rows.append((f"{', '.join(pgm.continuous)} → y", "the frame, by a network"))
+    width = max(len(left) for left, _ in rows)
+    return [f"{left:{width}}   {words}" for left, words in rows]
+
+
+def _sized(node: Any) -> str:
+    """Kind and size of a block."""
+    size = f"{node.block.size} {'dimensions' if node.block.continuous else 'states'}"
+    longest = getattr(node.block, "longest", None)
+    return f"{type(node.block).__name__}, {size}" + (f", bouts of at most {longest} frames" if longest else "")
 
 
 def _words(node: Any) -> str:

@@ -42,7 +42,7 @@ def test_help_of_every_verb_ends_with_its_example(capsys, monkeypatch):
         (["demo", "--seed", "x"], "unable to convert"),
         (["fit"], "fit needs the data"),
         (["fit", "a.csv", "b.csv"], "Quote a pattern"),
-        (["fit", "y.npy", "--model", "sdls"], 'Did you mean "slds"?'),
+        (["fit", "y.npy", "--model", "sdls"], "did you mean 'slds'?"),
         (["fit", "y.npy", "--set", "latentdim=3"], "did you mean 'latent_dim'?"),
         (["fit", "y.npy", "--set", "network=cov"], "did you mean 'conv'?"),
         (["fit", "y.npy", "--set", "states"], "name=value"),

@@ -1,6 +1,7 @@
 """The public conformance suite: it passes every graph, names what is wrong with broken blocks, and is used by us."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -8,13 +9,15 @@ import numpy as np
 import pytest
 
 from svae import expfam
-from svae.pgm import PGMS, Choice, Dynamics, GraphError, Markov, Normal, SemiMarkov, graph
+from svae.named import MODELS
+from svae.pgm import Choice, Dynamics, GraphError, Markov, Normal, SemiMarkov, graph
 from svae.pgm._block import whole
 from svae.pgm.semi_markov import SemiMarkovGlobals, SemiMarkovPath
 from svae.testing import check_block, check_pgm
+from tests.graphs import made
 
 GRAPHS = {
-    **{name: lambda make=make: make(2, 3, concentration=1.0, stickiness=1.0) for name, make in PGMS.items()},
+    **{name: functools.partial(made, name, 2, 3, concentration=1.0, stickiness=1.0) for name in MODELS},
     "durations": lambda: graph(z=SemiMarkov(3, longest=4), x=Dynamics(2, given="z")),
     "durations beside a chain": lambda: graph(a=SemiMarkov(2, longest=3), b=Markov(2), x=Normal(2, add=("a", "b"))),
     "inputs and switches": lambda: graph(z=Markov(3), x=Dynamics(2, given="z", inputs=2), w=Dynamics(1, inputs=2)),

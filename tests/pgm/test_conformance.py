@@ -12,10 +12,10 @@ from scipy.special import logsumexp
 
 from svae import expfam
 from svae.expfam import Gaussian, MNIWNatural, NIWNatural
-from svae.pgm import PGMS
+from tests.graphs import SIX
 
 D, K, T, REAL = 2, 2, 6, 4
-every = pytest.mark.parametrize("name", sorted(PGMS))
+every = pytest.mark.parametrize("name", sorted(SIX))
 mean_field = pytest.mark.parametrize("name", ["gmm", "hmm", "slds"])
 MASK = np.arange(T) < REAL
 

@@ -9,7 +9,7 @@ import scipy.stats
 
 from svae import nets
 from svae.expfam import MNIW, NIW, Dirichlet, map_families, moments
-from svae.pgm import PGMS
+from tests.graphs import SIX, made
 
 T, D, P, NU = 5, 2, 3, 1e11
 MEAN, COVARIANCE = np.array([0.5, -1.0]), np.array([[1.0, 0.3], [0.3, 0.7]])
@@ -57,7 +57,7 @@ def expected_log_likelihood(q, y, real: int, W, b, sd):
     return np.nansum(entries[:real])
 
 
-@pytest.mark.parametrize("name", sorted(PGMS))
+@pytest.mark.parametrize("name", sorted(SIX))
 def test_the_bound_is_the_log_marginal_likelihood(name, x64):
     """No global KL and q(theta) at a point (nu = 1e11), one state: missing entries, a missing frame, padding."""
     rng = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def test_the_bound_is_the_log_marginal_likelihood(name, x64):
     y = rng.normal(size=(T, P))
     y[1, 2], y[2] = np.nan, np.nan
     recognize = nets.Conjugate(jnp.asarray(W), jnp.asarray(b), jnp.asarray(log_sd))
-    pgm = PGMS[name](D, 1, concentration=1.0, stickiness=0.0)
+    pgm = made(name, D, 1, concentration=1.0, stickiness=0.0)
     given = moments(map_families(concentrated, pgm.prior))
     infer = jax.jit(lambda y, mask: pgm.infer(given, recognize(y, mask), mask))
     for real in (T, T - 1):

@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 
 from svae import expfam
 from svae.expfam import Gaussian, LinearGaussian
-from svae.pgm import PGMS
+from tests.graphs import SIX, made
 
 D, K, T = 2, 2, 400
 STATES = ("gmm", "hmm", "slds")
-every = pytest.mark.parametrize("name", sorted(PGMS))
+every = pytest.mark.parametrize("name", sorted(SIX))
 
 
 def turn(angle):
@@ -43,7 +43,7 @@ def theta(name: str):
 
 
 def make(name: str):
-    return PGMS[name](D, K, concentration=1.0, stickiness=1.0)
+    return made(name, D, K, concentration=1.0, stickiness=1.0)
 
 
 @every
@@ -131,6 +131,6 @@ def test_draws_forget_the_price_of_a_switch(name):
     rng = np.random.default_rng(0)
     labels = [np.repeat(rng.integers(0, 3, 40), rng.integers(5, 30, 40)) for _ in range(2)]
     states, latents = [np.eye(3)[z] for z in labels], [rng.normal(size=(len(z), 2)) for z in labels]
-    plain, sticky = (PGMS[name](2, 3, concentration=1.0, stickiness=counts) for counts in (0.0, 1e20))
+    plain, sticky = (made(name, 2, 3, concentration=1.0, stickiness=counts) for counts in (0.0, 1e20))
     seen = sticky.as_seen(jax.tree.map(jnp.float32, sticky.initialize(latents, states))).z.transitions.mean()
     np.testing.assert_allclose(seen, plain.initialize(latents, states).z.transitions.mean(), atol=0.005)

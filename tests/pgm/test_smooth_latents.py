@@ -10,7 +10,7 @@ import pytest
 from svae import expfam
 from svae.expfam import Gaussian
 from svae.messages.fixed_point import fixed_point
-from svae.pgm import PGMS
+from tests.graphs import made
 
 D, T = 2, 40
 
@@ -33,7 +33,7 @@ def latents(ratio: float, mean: float, noise: float):
 @pytest.mark.parametrize(("ratio", "mean"), [(1e8, 1.0), (1e2, 1e3)])
 def test_bound_in_float32(name, ratio, mean, x64):
     """Mean and kl of 40 frames at the change of state, against float64 on the same (rounded) numbers."""
-    pgm = PGMS[name](D, 2, concentration=1.0, stickiness=1.0)
+    pgm = made(name, D, 2, concentration=1.0, stickiness=1.0)
     pgm = dataclasses.replace(pgm, solve=converged)
     x, states = latents(ratio, mean, 2.0)
     q = pgm.initialize([x[:10_001], x[10_001:]], [states[:10_001], states[10_001:]])
