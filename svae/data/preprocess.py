@@ -18,7 +18,7 @@ import numpy as np
 
 from . import images, keypoints, place
 from .recordings import DataError, Recordings
-from .views import Mapped, cut
+from .views import Mapped, View, cut
 
 KINDS = ("none", "keypoints", "distances", "frames", "depth")
 POINTS = ("keypoints", "distances")
@@ -140,7 +140,17 @@ def preprocessed(data: Recordings, by: Preprocess) -> Recordings:
     if by.kind == "none":
         return data
     event = by.shape(tuple(data.sequences[0].shape[1:]))
-    return data._replace(sequences=tuple(Mapped(y, by.apply, event) for y in data.sequences))
+    return data._replace(sequences=tuple(_seen_by(y, by, event) for y in data.sequences))
+
+
+def _seen_by(y, by, event):
+    """A recording as the model sees it. The one view of each recording remembers what it was settled to: a fit, its
+    forecast, its answers and its baselines prepare the same recordings, and to align a body takes a while."""
+    if not isinstance(y, View):
+        return Mapped(y, by.apply, event)
+    if y.seen_by is None or y.seen_by[0] != by:
+        y.seen_by = by, Mapped(y, by.apply, event)
+    return y.seen_by[1]
 
 
 def find(data: Recordings, config: Any) -> Preprocess:

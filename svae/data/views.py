@@ -31,6 +31,8 @@ class View:
     block: int = 1
     confidence: np.ndarray | None = None  # of keypoints (T, P), as their tracker gave it
     edges: tuple[tuple[int, int], ...] = ()  # pairs of keypoints that their file joins by a line
+    seen_by: tuple[Any, "View"] | None = None  # a preprocessing, and this view after it
+    kept: np.ndarray | None = None  # all of it, once it was settled
 
     @property
     def ndim(self) -> int:
@@ -153,10 +155,12 @@ def settled(data: Recordings) -> Recordings:
 
 
 def _whole(y):
-    out = np.empty(y.shape, y.dtype)
-    for first, frames in blocks(y):
-        out[first : first + len(frames)] = frames
-    return out
+    if y.kept is None:
+        out = np.empty(y.shape, y.dtype)
+        for first, frames in blocks(y):
+            out[first : first + len(frames)] = frames
+        y.kept = out
+    return y.kept
 
 
 def sample_frames(data: Recordings, number: int, seed: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Where a fit begins: networks at PCA, then q(theta) from states found on warm latents. It decides if an SLDS works."""
 
 import dataclasses
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,7 +14,7 @@ from svae import expfam
 from svae.expfam import Gaussian
 from svae.model import SVAE
 from svae.nets import START_SD, with_linear_map, with_noise, with_precision
-from svae.starting import UNUSED, States, kmeans, place_of_states, result, search
+from svae.starting import UNUSED, States, kmeans, never, place_of_states, result, search
 
 SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
@@ -106,7 +106,12 @@ def at_latents(model: SVAE, latents: list[np.ndarray], places: list[np.ndarray] 
 
 
 def search_latents(
-    model: SVAE, latents: list[np.ndarray], places: list[np.ndarray] | None, *, seed: int
+    model: SVAE,
+    latents: list[np.ndarray],
+    places: list[np.ndarray] | None,
+    *,
+    seed: int,
+    hurries: Callable[[], bool] = never,
 ) -> Generator[float, None, SVAE]:
     """The model with q(theta) from warm latents (T_i, D), and with the stickiness that the target duration asks for.
 
@@ -116,7 +121,8 @@ def search_latents(
     if not model.pgm.chained or K == 1:
         return dataclasses.replace(model, q=mixture_q(model, latents, K, seed=seed))
     dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.paced else None
-    found = yield from search(latents, K, dynamic=dynamic, duration=duration, seed=seed, places=places)
+    asked = {"dynamic": dynamic, "duration": duration, "seed": seed, "places": places, "hurries": hurries}
+    found = yield from search(latents, K, **asked)
     sticky = duration is not None and model.pgm.sticky is not None
     pgm = with_stickiness(model.pgm, stickiness(found, K)) if sticky else model.pgm
     q = pgm.initialize(latents, found.weights)

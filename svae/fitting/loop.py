@@ -27,6 +27,7 @@ from svae.fitting.program import Taken, keys_of_step, pick, stack, take, take_al
 from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae.fitting.warm_up import Warm, warm_up
 from svae.model import SVAE
+from svae.starting import never
 
 __all__ = ["FitError", "FitState", "Step", "Warm", "final_model", "finished", "fit", "held_out_bound", "start"]
 
@@ -71,10 +72,6 @@ def _is_measured(state: FitState) -> bool:
     return bool(np.isfinite(np.asarray(state.best_bound)))
 
 
-def _never() -> bool:
-    return False
-
-
 def fit(
     model: SVAE,
     data: Any,
@@ -83,7 +80,8 @@ def fit(
     estimator: Callable = value_and_grad,
     resume: FitState | None = None,
     warm: Sequence[Warm] = (),
-    is_over: Callable[[], bool] = _never,
+    is_over: Callable[[], bool] = never,
+    hurries: Callable[[], bool] = never,
 ) -> Iterator[Step]:
     """Fit `model` to recordings, step by step; its config has the settings.
 
@@ -99,6 +97,8 @@ def fit(
         warm: Restarts whose warm-up an earlier fit has done.
         is_over: Asked before each step. Once it says so, the model that there is is measured, and one last step, of
             the phase "end", carries the better one of it and the best before.
+        hurries: Asked in the search for states, before the first step. Once it says so, what is left of the search is
+            done in few sweeps, and the states are rougher.
 
     Returns:
         An iterator of `Step`. The last one carries the fitted model.
@@ -123,7 +123,8 @@ def fit(
         models = []
         for restart, restart_key in enumerate(jax.random.split(key_warm, config.restarts)):
             found = model
-            for step in warm_up(model, prepared, restart_key, restart, warm[restart] if restart < len(warm) else None):
+            before = warm[restart] if restart < len(warm) else None
+            for step in warm_up(model, prepared, restart_key, restart, before, hurries):
                 found = step.model
                 yield step._replace(note=" ".join([*notes, step.note]).strip())
                 notes = []

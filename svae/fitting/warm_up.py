@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,6 +26,7 @@ from svae.pgm import Normal, graph
 MOST_FRAMES = 2**13  # in one batch of warm latents
 PCA_FRAMES = 4000
 STATE_FRAMES = 2**15  # enough to find states on
+HURRIED = "the search for states was cut short, to keep time for the fit and its answers"
 LEAST_SHARE = 1e-3  # of a search that has begun and is not done
 STRETCH = 2**11  # frames, of which so many are taken, spread over longer data
 
@@ -37,7 +38,9 @@ class Warm(NamedTuple):
     has_states: bool
 
 
-def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, before: Warm | None) -> Iterator[Step]:
+def warm_up(
+    model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, before: Warm | None, hurries: Callable[[], bool]
+) -> Iterator[Step]:
     """The steps of one restart, those that it has `before` left out; the model of the last has networks and states."""
     if before is None:
         model = yield from _networks(model, data, key, restart)
@@ -48,8 +51,15 @@ def warm_up(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, before
         model = before.model
     yield _of_states(model, restart, 0.0)  # before what may take a while
     latents, places = _latents(_with_standard(model), model.places, data.train)
-    search = initialize.search_latents(model, latents, places, seed=model.config.seed + restart)
-    yield from _searched(model, search, restart)
+    answers: list[bool] = []
+
+    def asked():
+        answers.append(hurries())
+        return answers[-1]
+
+    search = initialize.search_latents(model, latents, places, seed=model.config.seed + restart, hurries=asked)
+    for step in _searched(model, search, restart):
+        yield step._replace(note=HURRIED) if step.share == 1.0 and any(answers) else step
 
 
 def _searched(model: SVAE, search: Generator[float, None, SVAE], restart: int) -> Iterator[Step]:

@@ -20,13 +20,17 @@ from svae.fitting.program import stack, take, take_all
 from svae.fitting.steps import batch_at, mesh_for
 from svae.fitting.warm_up import STATE_FRAMES
 from svae.model import SVAE
-from svae.starting import search
+from svae.starting import effort, search
 
 BASE_GB = 0.55  # a process with jax and its compiled programs
 KEPT = 10  # numbers that a step keeps for each that inference holds, for its gradient
 STEPPING, SEARCHING = 3.0, 2.0  # seconds that are measured at most
 STEPS = 8  # that are taken at most
 SAMPLE = 2**12  # frames that the measured search looks at
+PLAIN_FRAMES, PLAIN_SEARCHES = (
+    12_000,
+    3,
+)  # of the baselines: each search has one start, and is followed by as much again
 FORWARD = 0.35  # of a step: inference without its gradient
 WARM = 0.3  # of a step: one of the warm-up
 COMPILED = 0.7  # of the time that the program of a step takes to compile: all others
@@ -63,8 +67,9 @@ def forecast(recordings: Recordings, config: Config) -> Forecast:
     model, data, _ = prepare(new_model(recordings, config), recordings)
     reading = time.perf_counter() - began
     compiling, step = _step(model, data, config)
-    found_in = _search(model) if model.pgm.chained else 1.0
-    batch = _batch_frames(config, data)
+    each = _search(model) if model.pgm.chained else 0.0
+    K, searched = model.pgm.states, min(data.train.frames, STATE_FRAMES)
+    plain, batch = min(data.train.frames, PLAIN_FRAMES), _batch_frames(config, data)
     held = 0 if data.held is None else data.held.frames
     looks = 11 * held  # frames of measurements
     fit = config.steps * step + looks / batch * step * FORWARD / config.restarts
@@ -73,9 +78,9 @@ def forecast(recordings: Recordings, config: Config) -> Forecast:
         "compiling": COMPILED * compiling + PROGRAMS,
         "reading": reading,
         "warm_up": config.warmup_steps * step * WARM,
-        "states": config.restarts * found_in * min(data.train.frames, STATE_FRAMES) / SAMPLE,
+        "states": config.restarts * each * effort(searched, K, places=model.places is not None),
         "answers": answers,
-        "baselines": 2.0 + reading + found_in * min(data.train.frames, 12_000) / SAMPLE / 2,
+        "baselines": 2.0 + reading + PLAIN_SEARCHES * each * effort(plain, K, places=False, starts=1),
     }
     around = sum(parts.values())
     least = around + fit * (1.0 if config.patience is None else LEAST)
@@ -111,23 +116,22 @@ def _roughly_started(model: SVAE, data: Prepared, config: Config) -> SVAE:
 
 
 def _search(model: SVAE) -> float:
-    """Seconds that a search for states takes on SAMPLE frames, from the share of it that is done in a while."""
+    """Seconds of a search for states for one of its `effort`, from the sweeps on SAMPLE frames that are done in a while.
+
+    What comes before the first sweep is left out: it takes no longer than a few of them.
+    """
     config = model.config
     x = np.random.default_rng(0).normal(size=(SAMPLE, config.latent_dim)).cumsum(0)
     latents = [x[first : first + 500] - x[first : first + 500].mean(0) for first in range(0, SAMPLE, 500)]
-    began, share = time.perf_counter(), 0.0
-    steps = search(
-        latents,
-        model.pgm.states,
-        dynamic=model.pgm.dynamic,
-        duration=config.target_duration,
-        seed=0,
-        places=None if model.places is None else latents,
-    )
-    for share in steps:
-        if share > 0 and time.perf_counter() - began > SEARCHING:
-            return (time.perf_counter() - began) / share
-    return time.perf_counter() - began
+    K, places = model.pgm.states, None if model.places is None else latents
+    asked = {"dynamic": model.pgm.dynamic, "duration": config.target_duration, "seed": 0, "places": places}
+    began, seen = time.perf_counter(), []
+    for share in search(latents, K, **asked):
+        seen.append((share, time.perf_counter()))
+        if len(seen) > 2 and seen[-1][1] - began > SEARCHING:
+            break
+    (first, at), (last, now) = seen[0], seen[-1]
+    return (now - at) / max(last - first, 1e-9) / effort(SAMPLE, K, places=places is not None)
 
 
 def _batch_frames(config: Config, data: Prepared) -> int:

@@ -35,6 +35,7 @@ from svae.runs._together import decide, gathered, new_model
 
 LABELLED = 2000  # frames of a held-out stretch whose states are told at each measurement
 SAVE_EVERY = 60.0  # seconds between checkpoints at most, beside those at each measurement
+SEARCHED = 0.6  # of the time that is left when a fit begins, at which its search for states hurries
 OVERTIME = 4.0  # seconds after its time that answers may take when they need longer than was measured
 LAST_GRACE = 2.0  # seconds for the window that is then being labelled
 
@@ -176,7 +177,12 @@ def _last(kept: _Kept) -> SVAE:
 
 def _steps(run: Run, data: Recordings, model: SVAE, start: Begin, watch: Watch) -> Iterator[Step]:
     state = gathered(data, run.config, model, start.state)
-    yield from loop.fit(model, data, resume=state, warm=start.warm, is_over=lambda: watch.over)
+    left = watch.left()
+
+    def hurries():
+        return left is not None and watch.left() < SEARCHED * left
+
+    yield from loop.fit(model, data, resume=state, warm=start.warm, is_over=lambda: watch.over, hurries=hurries)
 
 
 def _reserve(session: Session, kept: _Kept, data: Recordings) -> None:

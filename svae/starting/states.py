@@ -11,7 +11,7 @@ bouts last as long as they should. A sticky Dirichlet then carries that cost int
 """
 
 import itertools
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +20,8 @@ from svae.data.scores import adjusted_rand_index
 from svae.starting import conditionals
 from svae.starting.actions import action_features, bounded, kmeans, window_frames
 from svae.starting.chains import forward_backward
+from svae.starting.effort import COMPARED_FRAMES, EACH, FIRST, LAST, MERGERS, MORE, PLACES, STARTS, counted, sweeps
 
-STARTS = 4
-PLACES = (0.0, 0.3, 1.0, 3.0)  # weights of where x is, beside 1 for how it moves
-COMPARED_FRAMES = 6000  # on which the weights are compared
-MORE = 2  # times as many states as asked for at a start; those that are most alike are merged
-MERGERS = 16  # rounds of them at most, about: one pair in each where few states are asked for
-FIRST, EACH, LAST = 8, 2, 20  # sweeps of EM with all of them, after each round, and in the end
 UNUSED = 0.1  # of the largest sd: a latent that varies less is empty, and at unit variance it would be noise
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
@@ -63,6 +58,7 @@ class _Search(NamedTuple):
     views: tuple[_View, ...]
     place: np.ndarray  # (R,)
     duration: float | None
+    hurries: Callable[[], bool]  # asked before each sweep: no more of them than must be
 
 
 class _Swept(NamedTuple):
@@ -72,6 +68,11 @@ class _Swept(NamedTuple):
     log_likelihood: np.ndarray  # (R,)
     cost: np.ndarray  # (R,)
     switches: np.ndarray  # (R,)
+
+
+def never() -> bool:
+    """Nobody is in a hurry."""
+    return False
 
 
 def find_states(
@@ -106,6 +107,7 @@ def search(
     seed: int,
     places: list[np.ndarray] | None = None,
     starts: int = STARTS,
+    hurries: Callable[[], bool] = never,
 ) -> Generator[float, None, States]:
     """The likeliest of several starts, yielding the share done; `dynamic` regresses each frame on the one before.
 
@@ -113,45 +115,31 @@ def search(
     Every other start pays from its first sweep for a switch what the duration asks for. Where actions have phases the
     rest part them by phase; where bouts differ much in length these lose the short ones.
 
-    A duration that gives most frames to one state is too long for these data: half of it is asked for.
+    A duration that gives most frames to one state is too long for these data: half of it is asked for. Once `hurries`
+    says so, what is left is done with one sweep where many are usual.
     """
     data = list(zip(latents, latents if places is None else places, strict=True))
     shares = (0.0,) if places is None else PLACES
-    found = None
+    found, frames = None, sum(map(len, latents))
     for number, asked in enumerate([None] if duration is None else [duration / 2**i for i in range(HALVED + 1)]):
-        run = _best(data, K, shares, starts, dynamic, asked, seed)
-        states = yield from _counted(run, _sweeps_of_a_start(K) * (1 + (len(shares) > 1)), first=number == 0)
+        run = _best(data, K, shares, starts, dynamic, asked, seed, hurries)
+        states = yield from counted(run, sweeps(frames, K, len(shares), starts), first=number == 0)
         found = states if found is None else found
-        if _largest(states) <= 0.5 + 1 / K:
+        if _largest(states) <= 0.5 + 1 / K or hurries():
             return states
     return found
 
 
-def _counted(run: Generator[None, None, States], sweeps: int, *, first: bool) -> Generator[float, None, States]:
-    """The share of `sweeps` that are done, after each of them; more durations than one are not foreseen."""
-    done = 0
-    while True:
-        yield min(done / sweeps, 0.99) if first else 0.99
-        try:
-            next(run)
-        except StopIteration as ended:
-            return ended.value
-        done += 1
-
-
-def _sweeps_of_a_start(K: int) -> int:
-    return FIRST + LAST + EACH * -(-(MORE - 1) * K // -(-K // MERGERS))
-
-
-def _best(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dynamic, duration, seed):
+def _best(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dynamic, duration, seed, hurries):
     """The likeliest run with the weight of the place at which runs agree best; yields after each sweep of EM."""
     part = data if len(shares) == 1 else _some(data, COMPARED_FRAMES)
-    runs = yield from _em(part, K, np.repeat(shares, starts), dynamic, duration, seed)
+    runs = yield from _em(part, K, np.repeat(shares, starts), dynamic, duration, seed, hurries)
     stability = [_agreement(runs.labels(range(i * starts, (i + 1) * starts))) for i in range(len(shares))]
     chosen = int(np.argmax(stability)) if len(shares) > 1 else 0
     first = chosen * starts
     if part is not data:
-        runs, first = (yield from _em(data, K, np.repeat(shares[chosen], starts), dynamic, duration, seed)), 0
+        runs = yield from _em(data, K, np.repeat(shares[chosen], starts), dynamic, duration, seed, hurries)
+        first = 0
     best = first + int(np.argmax(runs.swept.log_likelihood[first : first + starts]))
     return States(*runs.of(best), shares[chosen], stability[chosen], duration)
 
@@ -205,7 +193,7 @@ def _some(data: list[tuple], frames: int) -> list[tuple]:
     return [(x[:n], p[:n]) for x, p in data for n in [max(2, round(len(x) * frames / total))]]
 
 
-def _em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, seed: int):
+def _em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, seed: int, hurries):
     """EM from one start for each entry of `place` (R,); the starts are the same for every weight. Yields by sweep."""
     latents, places = ([np.asarray(x, float) for x in kind] for kind in zip(*data, strict=True))
     ends = np.cumsum([len(x) for x in latents])[:-1]
@@ -214,7 +202,7 @@ def _em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, 
     if place.any():
         held = np.concatenate(places).std(0) > 0
         views.append(_view([there[:, held] for there in places], False))
-    search = _Search(real, tuple(views), place, duration)
+    search = _Search(real, tuple(views), place, duration, hurries)
     features = action_features(seen, window_frames(duration)) if dynamic else np.concatenate(seen)
     different = len(place) // len(np.unique(place))
     rng = np.random.default_rng(seed)
@@ -267,7 +255,7 @@ def _from_starts(search: _Search, labels: list[np.ndarray], K: int, free: np.nda
 
 def _merged(search: _Search, weights: np.ndarray, K: int) -> np.ndarray:
     """Weights (B, T, R, fewer): some pairs of states, those that lose least likelihood by it, become one each."""
-    number = min(weights.shape[-1] - K, -(-K // MERGERS))
+    number = min(weights.shape[-1] - K, weights.shape[-1] // 2 if search.hurries() else -(-K // MERGERS))
     pairs = [conditionals.cheapest(lost, number) for lost in _losses(search, weights)]
     return np.stack([_joined(weights[:, :, r], np.array(found).T) for r, found in enumerate(pairs)], 2)
 
@@ -295,7 +283,9 @@ def _shares(search: _Search) -> tuple[np.ndarray, ...]:
 
 def _sweeps(search: _Search, weights: np.ndarray, cost: np.ndarray, number: int):
     """EM, and after each sweep the cost moves towards what the duration asks for; yields after each."""
-    for _ in range(number):
+    for done in range(number):
+        if done and search.hurries():
+            break
         chains = forward_backward(_node(search, weights), search.real, cost)
         weights = chains.weights
         if search.duration is not None:

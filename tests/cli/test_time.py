@@ -13,6 +13,7 @@ from svae import cli, runs
 from svae.cli import _cost
 from svae.config import Config
 from svae.data import recordings
+from svae.runs._attended import left_behind
 
 OPTIONS = {"model": "slds", "states": 2, "latent_dim": 2, "network": "affine", "batch_size": 2, "window": 20}
 
@@ -31,6 +32,8 @@ def reading(monkeypatch):
     monkeypatch.setattr(cli, "_leave_work_behind", lambda code: None)  # it would end this process
     yield begun
     free.set()
+    while left_behind():  # a verb that ends meanwhile would end this process
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

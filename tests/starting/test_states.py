@@ -8,6 +8,7 @@ import pytest
 from svae import data
 from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
 from svae.starting import find_states, search
+from svae.starting.effort import COMPARED_FRAMES, effort, sweeps
 from svae.starting.actions import action_features, kmeans, smooth
 from svae.starting.chains import forward_backward
 
@@ -99,3 +100,32 @@ def test_a_search_says_how_far_it_is(K):
             break
     assert shares[0] == 0 and np.all(np.diff(shares) >= 0) and 0.9 < shares[-1] < 1.001 and len(shares) > 20
     assert found.log_likelihood == find_states([x], K, **options).log_likelihood
+
+
+def shares_and_states(K, frames, *, hurries=lambda: False, places=False):
+    """The shares that a search tells, and what it finds."""
+    x = list(np.random.default_rng(0).normal(size=(2, frames // 2, 2)).cumsum(1))
+    asked = {"dynamic": True, "duration": 10.0, "seed": 0, "places": x if places else None}
+    steps, shares = search(x, K, **asked, hurries=hurries), []
+    while True:
+        try:
+            shares.append(next(steps))
+        except StopIteration as ended:
+            return shares, ended.value
+
+
+@pytest.mark.parametrize("K", [1, 3, 20])
+def test_the_effort_of_a_search_is_that_of_its_sweeps(K):
+    assert effort(5000, K, places=True) == 4 * effort(5000, K, places=False)
+    assert effort(10_000, K, places=False, starts=1) == 2 * effort(5000, K, places=False, starts=1)
+    both = effort(COMPARED_FRAMES, K, places=True) + effort(20_000, K, places=False)
+    assert effort(20_000, K, places=True) == both
+    if K == 3:
+        shares, _ = shares_and_states(K, 60)
+        assert len(shares) >= len(sweeps(60, K, 1, 4)) and shares[0] == 0 and sorted(shares) == shares
+
+
+def test_a_search_in_a_hurry_ends_within_a_few_sweeps_with_all_its_states():
+    shares, found = shares_and_states(3, 80, hurries=lambda: True, places=True)
+    assert len(shares) <= 6 and found.weights[0].shape == (40, 3)
+    np.testing.assert_allclose(np.concatenate(found.weights).sum(1), 1)
