@@ -7,6 +7,9 @@ search for states, compiling, steps, measurements, answers, baselines. Every oth
 read, so that it may be met while it compiles. Measured are the seconds from the signal (or from the end of the time,
 counted from the start of the process) to the first sentence and to the end of the process, whether a sentence says
 what is saved, and whether the run goes on from there when it is resumed.
+
+Moments that the file of --out has already are not met again, so that a campaign may be stopped and go on; at the end it
+prints a row for each phase, and how many moments kept the promise.
 """
 
 import argparse
@@ -124,7 +127,8 @@ def moment(home: Path, kind: str, after: float, cache: Path, given: list[str]) -
     found["answered"] = None if not answers else round(max(0.0, min(answers) - asked), 2)
     found["ended"] = None if ended is None else round(max(0.0, ended - asked), 2)
     found["says_what_is_saved"] = any(SAVED.search(line) for _, line in life.lines)
-    found["problem"] = None if early and life.process.returncode == 0 else _problem(found)
+    found["early"] = early and life.process.returncode == 0
+    found["problem"] = None if found["early"] else _problem(found)
     if is_run(out):
         again = Life(["--resume", "--out", str(out)], home / "warm")
         found["resumed"] = again.goes_on(240.0)
@@ -154,29 +158,64 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("interruptions.json"))
     given = parser.parse_args()
-    rng, rows = random.Random(given.seed), []
+    asked = {"frames": given.frames, "steps": given.steps, "model": given.model, "seed": given.seed}
+    before = json.loads(given.out.read_text()) if given.out.exists() else {"asked": asked}
+    if before["asked"] != asked:
+        raise SystemExit(f"{given.out} is of a campaign of {before['asked']}; give another --out")
+    rows, whole = before.get("moments", []), before.get("whole", {})
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         walk(home / "walk.npy", given.frames)
-        fit, whole = arguments(home / "walk.npy", home / "run", given.steps, given.model), {}
-        for cache in ("warm", "warm"):  # the first compiles for the second
+        fit = arguments(home / "walk.npy", home / "run", given.steps, given.model)
+        for name in ("cold", "warm")[1 if whole else 0 :]:  # the first compiles for the second
             shutil.rmtree(home / "run", ignore_errors=True)
-            life = Life(fit, home / cache)
-            whole["cold" if not whole else "warm"] = life.ended(1200.0) - life.began
+            life = Life(fit, home / "warm")
+            ended = life.ended(2400.0)
+            if ended is None or life.process.returncode:
+                raise SystemExit(f"a fit that nobody touched failed: {life.lines[-3:]}")
+            whole = whole | {name: ended - life.began}
         print(json.dumps({name: round(seconds, 1) for name, seconds in whole.items()}), flush=True)
-        for number in range(given.moments):
-            cold = number % 2 == 1
+        for number in range(len(rows), given.moments):
+            rng, cold = random.Random(f"{given.seed}-{number}"), number % 2 == 1
             cache = home / f"cold-{number}" if cold else home / "warm"
             after = rng.uniform(1.0, whole["cold" if cold else "warm"])
             rows.append(moment(home, rng.choice(sorted(KINDS)), after, cache, fit))
             if cold:
                 shutil.rmtree(cache, ignore_errors=True)
             print(json.dumps(rows[-1]), flush=True)
-            given.out.write_text(json.dumps({"whole": whole, "moments": rows}, indent=1))
-    problems = [row for row in rows if row["problem"]]
-    slowest = {name: max((row[name] or 0.0) for row in rows) for name in ("answered", "ended")}
-    print(json.dumps({"moments": len(rows), "problems": len(problems), "slowest_seconds": slowest}))
-    raise SystemExit(bool(problems))
+            given.out.write_text(json.dumps({"asked": asked, "whole": whole, "moments": rows}, indent=1))
+    print(table(rows))
+    raise SystemExit(any(row["problem"] for row in rows))
+
+
+def table(rows: list[dict]) -> str:
+    """A row for each phase and one for all, then what fell short."""
+    heads = ("phase", "moments", "answered in 2 s", "ended in time", "says what is saved", "resumed", "answer", "end")
+    lines = [heads]
+    for phase in [*dict.fromkeys(row["phase"] for row in rows), "all"]:
+        own = [row for row in rows if phase in (row["phase"], "all")]
+        alive = [row for row in own if not row["early"]]
+        limits = [COMPILING if row["phase"] == "compiling" else ENDED for row in own]
+        again = [row["resumed"] for row in own if "resumed" in row]
+        done = [row["ended"] is not None and row["ended"] <= limit for row, limit in zip(own, limits, strict=True)]
+        lines.append(
+            (
+                phase,
+                str(len(own)),
+                f"{sum(row['answered'] is not None and row['answered'] <= ANSWERED for row in alive)} of {len(alive)}",
+                f"{sum(done)} of {len(own)}",
+                str(sum(row["says_what_is_saved"] for row in own)),
+                f"{sum(again)} of {len(again)}",
+                f"{max((row['answered'] or 0.0 for row in alive), default=0.0):.1f} s",
+                f"{max((row['ended'] or 0.0 for row in own), default=0.0):.1f} s",
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    text = ["  ".join(cell.ljust(n) for cell, n in zip(line, widths, strict=True)) for line in lines]
+    wrong = [
+        f"{row['kind']} after {row['after']} s ({row['phase']}): {row['problem']}" for row in rows if row["problem"]
+    ]
+    return "\n".join([*text, f"{len(rows) - len(wrong)} of {len(rows)} moments kept the promise", *wrong])
 
 
 if __name__ == "__main__":
