@@ -118,7 +118,8 @@ def _check_alike(data):
     for name, y in zip(data.names, data.sequences, strict=True):
         if y.shape[1:] != shape:
             raise DataError(
-                f"{name} has frames of shape {y.shape[1:]} but {data.names[0]} of {shape}; make them alike."
+                f"{name} has frames of shape {y.shape[1:]} but {data.names[0]} of {shape}; "
+                "give all recordings the same points or columns."
             )
 
 

@@ -14,7 +14,7 @@ STILL = 1e-3  # squared speed, of components of unit variance, that counts as no
 
 
 def bout_frames(data: Recordings) -> float:
-    """Frames that a bout may last, from how long the leading components of the data remember themselves.
+    """Frames that a bout may last, from how long the leading components of the data stay correlated.
 
     The memory is the lag at which their autocorrelation, averaged over the components at unit variance, falls below
     1/e. An action that repeats itself forgets within a period where it is, but not how fast it goes. So both are

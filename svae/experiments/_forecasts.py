@@ -90,7 +90,7 @@ def lagged(recent: Float[np.ndarray, "B p W"]) -> Float[np.ndarray, "B U"]:
 def roll(
     C: Float[np.ndarray, "W U"], seen: Float[np.ndarray, "B T W"], order: int, horizon: int
 ) -> Float[np.ndarray, "B H W"]:
-    """Each frame from those before it, foretold ones included."""
+    """Each frame from those before it, forecast ones included."""
     frames = list(np.moveaxis(seen[:, -order:].astype(float), 1, 0))
     for _ in range(horizon):
         frames.append(lagged(np.stack(frames[-order:], 1)) @ C.T)

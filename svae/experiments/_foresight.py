@@ -1,8 +1,8 @@
-"""Dynamics that foretell many frames, and how far to trust them: from the latents of the training frames alone.
+"""Dynamics that forecast many frames, and how far to trust them: from the latents of the training frames alone.
 
 The bound asks how well each frame follows from the one before. Where motion is smooth and no LDS is true, the A that
 answers best forgets too slowly, and its error compounds. Here A and b have the least squared error over 1 to H frames
-ahead; what they lose one frame ahead is added to the noise. Far ahead little can be foretold, and what few stretches
+ahead; what they lose one frame ahead is added to the noise. Far ahead little can be forecast, and what few stretches
 seem to say of it is partly chance: so the mean of a forecast goes back to the mean of the frames seen before, as far as
 regressions on other stretches say too much.
 """
@@ -37,7 +37,7 @@ class Foresight(NamedTuple):
     def mean(
         self, seen: Float[np.ndarray, "T *event"], futures: Float[np.ndarray, "S H *event"]
     ) -> Float[np.ndarray, "H *event"]:
-        """The frames foretold: the mean over futures of the model as far as it is trusted, else that of frames seen."""
+        """The frames forecast: the mean over futures of the model as far as it is trusted, else that of frames seen."""
         centre = np.nan_to_num(np.nanmean(seen, 0))
         trust = self.trust[: futures.shape[1]].reshape(-1, *(1 for _ in centre.shape))
         return centre + trust * (futures.mean(0) - centre)
@@ -78,7 +78,7 @@ def refitted(q: MNIW, x: Float[Array, "n L D"], number: float) -> MNIW:
 def least_error_ahead(M: Float[Array, "D U"], x: Float[Array, "n L D"], number: float) -> Float[Array, "D U"]:
     """The least of E|x_h - x̂_h|² + E|h (M - M₀) u|² / number near M₀; x̂_h = M (x̂_{h-1}, 1) from x̂_0 = x_0; by Adam.
 
-    The second term is what one more stretch would say if it went exactly as M₀ foretells, or nearly so.
+    The second term is what one more stretch would say if it went exactly as M₀ forecasts, or nearly so.
     """
     return _descended(M, x, number)
 
@@ -110,7 +110,7 @@ def _with_one(x):
 
 
 def trust(latents: list[np.ndarray], horizon: int) -> Float[np.ndarray, " H"]:
-    """By horizon: the slope of the truth on what regressions on other blocks foretell."""
+    """By horizon: the slope of the truth on what regressions on other blocks forecast."""
     return np.array([slope(latents, horizon, h) for h in range(1, horizon + 1)])
 
 

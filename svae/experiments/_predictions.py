@@ -1,4 +1,4 @@
-"""Frames that nobody has fitted, foretold: by a model, by repeating the last frame, and by PCA with a VAR(1)."""
+"""Frames that nobody has fitted, forecast: by a model, by repeating the last frame, and by PCA with a VAR(1)."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,7 +17,7 @@ FIFTH = 0.2
 
 
 class Place(NamedTuple):
-    """Frames [cut - context, cut) of a recording are seen, [cut, cut + H) are foretold."""
+    """Frames [cut - context, cut) of a recording are seen, [cut, cut + H) are forecast."""
 
     recording: int
     cut: int
@@ -108,7 +108,7 @@ def errors(
     horizon: int,
     key: PRNGKeyArray,
 ) -> dict[str, Float[np.ndarray, " H"]]:
-    """RMSE by horizon of each way to foretell, in the units of the frames that the model sees."""
+    """RMSE by horizon of each way to forecast, in the units of the frames that the model sees."""
     model, seen = found.model, preprocessed(data, found.model.preprocess)
     shown = [np.asarray(seen.sequences[i][c - 1 : c + horizon], float) for i, c in chosen]
     last, truth = np.stack([y[0] for y in shown]), np.stack([y[1:] for y in shown])

@@ -1,4 +1,4 @@
-"""Figures 5b and 6: an LDS SVAE of depth video, the images of its latent space, and how it foretells the video.
+"""Figures 5b and 6: an LDS SVAE of depth video, the images of its latent space, and how it forecasts the video.
 
 MLPs with two layers of 200 units, 10 latents, 30 x 30 pixels, as in the paper; an MLP here stands beside a linear map
 that begins at PCA. The last fifth of the video is kept for the predictions, for which the dynamics are fitted once more

@@ -1,4 +1,4 @@
-"""Around the program of a step: which batch it takes, what is said when it fails, and what is told of it."""
+"""Around the program of a step: which batch it takes, what is said when it fails, and what is reported of it."""
 
 import functools
 from typing import Any, NamedTuple

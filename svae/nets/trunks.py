@@ -1,7 +1,7 @@
 """Trunks: from one frame, or a sequence of frames, to features. Heads turn features into potentials or likelihoods.
 
 A recognition trunk is called on `inputs` (T, *event, n) and `mask` (T,) and returns features (T, size). The last axis
-holds the frame with missing entries at 0 and, where the network is told of missing entries, 1 for observed, 0 for not.
+holds the frame with missing entries at 0 and, where the network takes a mask of them, 1 for observed, 0 for not.
 """
 
 import math

@@ -116,7 +116,7 @@ def _roughly_started(model: SVAE, data: Prepared, config: Config) -> SVAE:
 
 
 def _search(model: SVAE) -> float:
-    """Seconds of a search for states for one of its `effort`, from the sweeps on SAMPLE frames that are done in a while.
+    """Seconds of a search for states for one of its `effort`, from sweeps on SAMPLE frames that are done in a while.
 
     What comes before the first sweep is left out: it takes no longer than a few of them.
     """

@@ -8,9 +8,9 @@ import pytest
 from svae import data
 from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
 from svae.starting import find_states, search
-from svae.starting.effort import COMPARED_FRAMES, effort, sweeps
 from svae.starting.actions import action_features, kmeans, smooth
 from svae.starting.chains import forward_backward
+from svae.starting.effort import COMPARED_FRAMES, effort, sweeps
 
 
 def test_forward_backward_is_enumeration():
