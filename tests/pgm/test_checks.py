@@ -103,13 +103,13 @@ def test_sizes_are_positive(block):
 def test_inputs_that_a_graph_needs_and_does_not_get_are_refused():
     driven, plain = graph(x=Dynamics(2, inputs=3)), graph(x=Dynamics(2))
     assert (driven.inputs, plain.inputs) == (3, 0)
-    for made, inputs, words in (
+    for own, inputs, words in (
         (driven, None, "takes 3 inputs at every frame, for x, and for 4 frames it was given none"),
         (driven, np.zeros((4, 2)), r"it was given an array of shape \(4, 2\)"),
         (plain, np.zeros((4, 2)), r"takes no inputs, and for 4 frames it was given an array of shape \(4, 2\)"),
     ):
         with pytest.raises(GraphError, match=words):
-            made.check_inputs(inputs, 4)
+            own.check_inputs(inputs, 4)
     with pytest.raises(GraphError, match="takes 3 inputs"):
         driven.initialize([np.zeros((4, 2))], [None])
     with pytest.raises(GraphError, match="inputs of Dynamics is how many columns it takes"):

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import logsumexp
 
 from svae import expfam
-from svae.expfam import MNIW, NIW, Gaussian, LinearGaussian, MNIWNatural, NIWNatural
+from svae.expfam import NIW, Gaussian, LinearGaussian, MNIWNatural, NIWNatural
 from svae.messages.fixed_point import fixed_point
 from svae.pgm import Choice, Dynamics, Markov, Normal, graph
 
