@@ -173,6 +173,19 @@ def rotation(xy: np.ndarray, body: np.ndarray, weights: np.ndarray) -> tuple[np.
     return np.where(length > 0, along / safe, 1.0), across / safe
 
 
+def heading_and_middle(
+    frames: np.ndarray, body: np.ndarray, weights: np.ndarray
+) -> tuple[Float[np.ndarray, "T 2"], Float[np.ndarray, "T 2"]]:
+    """Where each frame's body looks, a unit vector, and where its middle is; the middle is NaN where none is seen."""
+    there = weights > 0
+    xy, flat = np.where(there[..., None], frames[..., :2], np.nan).astype(np.float64), body[:, :2]
+    cos, sin = rotation(xy, flat, weights)
+    away = flat.mean(0) - _mean(np.broadcast_to(flat, xy.shape), weights)  # of the middle from the points that count
+    middle = _mean(xy, weights) + np.stack([cos * away[:, 0] + sin * away[:, 1], cos * away[:, 1] - sin * away[:, 0]], 1)
+    seen_at_all = there.sum(1, keepdims=True) >= 2
+    return np.stack([cos, -sin], 1), np.where(seen_at_all, middle, np.nan)
+
+
 def distances(points: np.ndarray, least: float) -> np.ndarray:
     """log(|y_p - y_q| + least) of all pairs (T, P (P - 1) / 2, 1): the shape of a body, however it lies and looks."""
     first, second = np.triu_indices(points.shape[1], 1)

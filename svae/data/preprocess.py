@@ -4,7 +4,8 @@
 |-----------|-------------------------|----------------------------------------------------------------------|
 | none      | any                     | themselves                                                           |
 | keypoints | (P, 2) or (P, 3)        | centred on the body and turned to its heading; three or more points  |
-|           |                         | that stand still become one row: how far the body is from a wall     |
+|           |                         | that stand still become one row: how far the body is from a wall;    |
+|           |                         | a last row has how fast the body goes and turns (`data.motion`)      |
 | distances | (P, 2) or (P, 3)        | logarithms of the distances between points of the body, and that row |
 | frames    | (H, W) or (H, W, C)     | grey, resized                                                        |
 | depth     | (H, W)                  | clipped to percentiles, resized                                      |
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from . import images, keypoints, place
+from . import images, keypoints, motion, place
+from .motion import Channel
 from .recordings import DataError, Recordings
 from .views import Mapped, View, cut
 
@@ -31,7 +33,7 @@ RUNS, RUN = 40, 100  # stretches of frames, and frames in each, on which it is f
 
 @dataclass(frozen=True)
 class Preprocess:
-    """A map of frames (T, *event) to frames (T, *event after), one frame at a time."""
+    """A map of frames (T, *event) to frames (T, *event after); speeds look at `reach` frames on either side."""
 
     kind: str = "none"
     keep: tuple[int, ...] = ()  # points: which of them stay
@@ -39,6 +41,8 @@ class Preprocess:
     room: tuple[int, ...] = ()  # points: which are corners of the room, around it
     floor: tuple[tuple[float, ...], ...] = ()  # points: where those corners stood
     limits: tuple[float, ...] = ()  # points: how far from its place each may be; () = anywhere, as in older models
+    motion: tuple[Channel, ...] = ()  # keypoints: forward speed and turning; () = no row for them, as in older models
+    reach: int = 0  # frames on either side that speeds are taken from
     size: tuple[int, int] | None = None  # frames, depth: (H, W) after
     low: float | None = None  # depth: values are clipped to [low, high]
     high: float | None = None
@@ -63,7 +67,7 @@ class Preprocess:
         P = len(self.keep)
         if self.kind == "distances":
             return P * (P - 1) // 2 + 2 * bool(self.room), 1
-        return P + bool(self.room), event[1]
+        return P + bool(self.room) + bool(self.motion), event[1]
 
     def apply(self, frames: np.ndarray) -> np.ndarray:
         """(T, *event) to (T, *event after); NaN stays missing, and an infinite value stays for `check` to find."""
@@ -87,13 +91,19 @@ class Preprocess:
         else:
             far = keypoints.body_length(body)
             shape = far * keypoints.distances(points, LEAST * far)
-        if not self.room:
-            return shape
+        if self.room:
+            shape = np.concatenate([shape, self._place(frames, points, body)], 1)
+        if self.motion:
+            speed = motion.speeds(points, body, weights, self.reach)
+            shape = np.concatenate([shape, motion.row(speed, self.motion, frames.shape[-1])], 1)
+        return shape
+
+    def _place(self, frames, points, body):
         room = place.corners(frames[:, list(self.room), :2], np.array(self.floor))
         found = place.place(points, room, body)
         if self.kind == "distances":  # a point takes part in P - 1 distances, so the place counts as often
             found = np.sqrt(len(body) - 1) * np.moveaxis(found[..., :2], 1, 2)
-        return np.concatenate([shape, found], 1)
+        return found
 
     def _without_wild(self, points):
         if not self.limits:
@@ -110,13 +120,14 @@ class Preprocess:
         """Plain values that JSON knows."""
         lists = {"keep": list(self.keep), "room": list(self.room), "limits": list(self.limits)}
         lists |= {"body": [list(point) for point in self.body], "floor": [list(point) for point in self.floor]}
+        lists |= {"motion": [list(channel) for channel in self.motion]}
         return dataclasses.asdict(self) | lists | {"size": None if self.size is None else list(self.size)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Preprocess":
         """What `to_dict` gave; anything else is a ValueError."""
         try:
-            values = {"room": [], "floor": [], "limits": []} | values  # older models have none
+            values = {"room": [], "floor": [], "limits": [], "motion": [], "reach": 0} | values  # older models have none
             made = cls(
                 str(values["kind"]),
                 tuple(int(i) for i in values["keep"]),
@@ -124,13 +135,15 @@ class Preprocess:
                 tuple(int(i) for i in values["room"]),
                 tuple(tuple(float(x) for x in point) for point in values["floor"]),
                 tuple(float(x) for x in values["limits"]),
+                tuple(Channel(float(usual), float(gain)) for usual, gain in values["motion"]),
+                int(values["reach"]),
                 None if values["size"] is None else tuple(int(n) for n in values["size"]),
                 None if values["low"] is None else float(values["low"]),
                 None if values["high"] is None else float(values["high"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no preprocessing is described by {values!r}") from error
-        if made.kind not in KINDS or made.to_dict() != values:
+        if made.kind not in KINDS or made.to_dict() != values or len(made.motion) not in (0, 2) or made.reach < 0:
             raise ValueError(f"no preprocessing is described by {values!r}")
         return made
 
@@ -147,9 +160,9 @@ def _seen_by(y, by, event):
     """A recording as the model sees it. The one view of each recording remembers what it was settled to: a fit, its
     forecast, its answers and its baselines prepare the same recordings, and to align a body takes a while."""
     if not isinstance(y, View):
-        return Mapped(y, by.apply, event)
+        return Mapped(y, by.apply, event, reach=by.reach)
     if y.seen_by is None or y.seen_by[0] != by:
-        y.seen_by = by, Mapped(y, by.apply, event)
+        y.seen_by = by, Mapped(y, by.apply, event, reach=by.reach)
     return y.seen_by[1]
 
 
@@ -183,7 +196,8 @@ def _guess(y, event, size):
 def _find_points(data, event, kind):
     if len(event) != 2 or event[1] not in (2, 3) or event[0] < 2:
         raise DataError(f'preprocess = "{kind}" needs frames (P, 2) or (P, 3) of P >= 2 points, not {event}.')
-    frames = np.concatenate([np.where(np.isfinite(run), run, np.nan) for run in _runs(data)])
+    runs = [np.where(np.isfinite(run), run, np.nan) for run in _runs(data)]
+    frames = np.concatenate(runs)
     keep = keypoints.moving_points(frames)
     names = tuple(getattr(data.sequences[0], "points", ()))
     named = tuple(names[i] for i in keep) if len(names) == event[0] else ()
@@ -193,7 +207,19 @@ def _find_points(data, event, kind):
     around = place.walls(places)
     room, floor = tuple(still[around].tolist()), _tuples(places[around])
     limits = tuple(keypoints.limits(frames[:, keep], body).tolist()) if len(keep) > 3 else ()
-    return Preprocess(kind, tuple(keep.tolist()), _tuples(body), room, floor, limits)
+    found = Preprocess(kind, tuple(keep.tolist()), _tuples(body), room, floor, limits)
+    return found if kind != "keypoints" else _with_motion(found, runs, motion.reach(data.fps))
+
+
+def _with_motion(before: Preprocess, runs: list[np.ndarray], reach: int) -> Preprocess:
+    """The preprocessing with a row of speeds, where they say more than tracking noise."""
+    clean = [before._without_wild(run[:, list(before.keep)]) for run in runs]
+    moved = [motion.speeds(points, np.array(before.body), weights, reach) for points, weights in clean]
+    points = np.concatenate([before.apply(run)[:, : len(before.keep)] for run in runs])
+    middle = np.nanmedian(np.where(np.isnan(points).all(0), 0.0, points), 0)
+    variance = float(np.nansum((points - middle) ** 2) / len(points))
+    found = motion.channels(moved, variance, reach)
+    return dataclasses.replace(before, motion=found, reach=reach) if any(c.gain for c in found) else before
 
 
 def wild_shares(data: Recordings, by: Preprocess) -> np.ndarray:

@@ -88,15 +88,23 @@ class Sliced(View):
 
 
 class Mapped(View):
-    """Another sequence with a function of frames (T, *event) -> (T, *event after) applied as they are read."""
+    """Another sequence with a function of frames (T, *event) -> (T, *event after) applied as they are read.
 
-    def __init__(self, source: Any, function: Callable, event: tuple[int, ...], dtype: Any = np.float32):
+    A function that looks at frames around each one, `reach` on either side, gets them too.
+    """
+
+    def __init__(
+        self, source: Any, function: Callable, event: tuple[int, ...], dtype: Any = np.float32, *, reach: int = 0
+    ):
         self.source, self.function, self.shape, self.dtype = source, function, (len(source), *event), np.dtype(dtype)
+        self.reach = reach
         self.kind, self.points = getattr(source, "kind", ""), getattr(source, "points", ())
         self.block = getattr(source, "block", 1)
 
     def _read(self, first, last):
-        return np.asarray(self.function(self.source[first:last]), self.dtype)
+        start = max(0, first - self.reach)
+        frames = self.function(self.source[start : min(len(self), last + self.reach)])
+        return np.asarray(frames[first - start : last - start], self.dtype)
 
 
 class Picked(View):
