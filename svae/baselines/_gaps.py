@@ -1,8 +1,8 @@
 """Frames with missing entries: principal components by EM, and each frame as scores that are seen through noise.
 
 Of a frame z = b + L x + r, with scores x and a rest r, only some entries o are seen. With L_o = [Q1 Q2] [R; 0]
-(QR), Q1' (z_o - b_o) is R x + noise, correlated with Q2' (z_o - b_o), which is noise alone. So the frame has the density
-of the second, times that of D numbers y = H x + noise of covariance C. Nothing is approximated.
+(QR), Q1' (z_o - b_o) is R x + noise, correlated with Q2' (z_o - b_o), which is noise alone. So the frame has the
+density of the second, times that of D numbers y = H x + noise of covariance C. Nothing is approximated.
 """
 
 import math

@@ -180,8 +180,10 @@ def heading_and_middle(
     there = weights > 0
     xy, flat = np.where(there[..., None], frames[..., :2], np.nan).astype(np.float64), body[:, :2]
     cos, sin = rotation(xy, flat, weights)
-    away = flat.mean(0) - _mean(np.broadcast_to(flat, xy.shape), weights)  # of the middle from the points that count
-    middle = _mean(xy, weights) + np.stack([cos * away[:, 0] + sin * away[:, 1], cos * away[:, 1] - sin * away[:, 0]], 1)
+    away = flat.mean(0) - _mean(np.broadcast_to(flat, xy.shape), weights)
+    middle = _mean(xy, weights) + np.stack(
+        [cos * away[:, 0] + sin * away[:, 1], cos * away[:, 1] - sin * away[:, 0]], 1
+    )
     seen_at_all = there.sum(1, keepdims=True) >= 2
     return np.stack([cos, -sin], 1), np.where(seen_at_all, middle, np.nan)
 

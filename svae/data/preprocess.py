@@ -127,7 +127,13 @@ class Preprocess:
     def from_dict(cls, values: dict[str, Any]) -> "Preprocess":
         """What `to_dict` gave; anything else is a ValueError."""
         try:
-            values = {"room": [], "floor": [], "limits": [], "motion": [], "reach": 0} | values  # older models have none
+            values = {
+                "room": [],
+                "floor": [],
+                "limits": [],
+                "motion": [],
+                "reach": 0,
+            } | values  # older models have none
             made = cls(
                 str(values["kind"]),
                 tuple(int(i) for i in values["keep"]),
