@@ -51,6 +51,7 @@ class Gradient(NamedTuple):
     q: Any  # natural gradient, in natural coordinates centred at q
     recognize: Any
     observe: Any
+    ordinary: Any  # of the latent graph's parameters without a conjugate prior
 
 
 def evidence(
@@ -76,33 +77,42 @@ def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
     """Of the sequences of one device; keys (B, samples)."""
     posterior = jax.vmap(model.posterior, (None, 0, 0))(moments, y, mask)  # psi <- r(y; phi), and q*(x) from it
 
-    def log_likelihood(keys_x, key_gamma):
+    def at_a_draw(keys_x, key_gamma):
         x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)
         gamma = model.observe.draw(key=key_gamma)  # gamma ~ q(gamma)
-        return gamma.log_prob(frames(x), frames(y)).reshape(mask.shape)
+        gap = jax.vmap(lambda q, x: q.gap(x))(posterior, x)  # of conditionals that are not conjugate, or None
+        return gamma.log_prob(frames(x), frames(y)).reshape(mask.shape), gap
 
     # All frames on one axis: where rows have two, the compiler transposes a batch of frames to add up derivatives.
     frames = lambda a: a.reshape(-1, *a.shape[2:])  # noqa: E731
-    log_prob = _mean_over(log_likelihood, keys, keys_gamma)
+    log_prob, gap = _mean_over(at_a_draw, keys, keys_gamma)
+    kl = posterior.kl if gap is None else posterior.kl - gap
     total = lambda terms: compensated_sum(jnp.where(counted, terms, 0).reshape(-1))  # noqa: E731
     usage = jnp.sum(jnp.where(counted[..., None], posterior.states, 0), (0, 1))
-    sums = total(log_prob), total(posterior.kl), total(posterior.log_normalizer)
+    sums = total(log_prob), total(kl), total(posterior.log_normalizer)
     return Evidence(*sums, usage, jnp.max(posterior.residual), jnp.argmax(posterior.states[0], -1))
 
 
-def _mean_over(function: Callable, keys: Array, keys_gamma: Array) -> Array:
+def _mean_over(function: Callable, keys: Array, keys_gamma: Array) -> Any:
     """The mean of function(keys (B,), key) over samples; one sample is taken without an axis for it."""
     if len(keys_gamma) == 1:
         return function(keys[:, 0], keys_gamma[0])
-    return jnp.mean(jax.vmap(function, (1, 0))(keys, keys_gamma), 0)
+    return jax.tree.map(lambda each: jnp.mean(each, 0), jax.vmap(function, (1, 0))(keys, keys_gamma))
 
 
-def _with_networks(model: SVAE, recognize: Any, observe: Any) -> SVAE:
-    return dataclasses.replace(model, recognize=recognize, observe=observe)
+def with_parameters(model: SVAE, recognize: Any, observe: Any, ordinary: Any) -> SVAE:
+    """The model with other networks and ordinary parameters of its graph."""
+    pgm = dataclasses.replace(model.pgm, ordinary=ordinary)
+    return dataclasses.replace(model, pgm=pgm, recognize=recognize, observe=observe)
+
+
+def _weights_kl(observe: Any, pgm: Any) -> Float[Array, ""]:
+    """What is not scaled by N: the KL of q(gamma), and the prior of parameters that are points."""
+    return observe.kl() if pgm.conjugate else observe.kl() + pgm.penalty()
 
 
 def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bound:
-    global_kl, weights_kl = expfam.kl(model.q, model.pgm.prior), model.observe.kl()
+    global_kl, weights_kl = expfam.kl(model.q, model.pgm.prior), _weights_kl(model.observe, model.pgm)
     log_likelihood, local_kl = scale * found.log_likelihood, scale * found.kl
     bound = log_likelihood - local_kl - global_kl - weights_kl
     return Bound(bound, log_likelihood, local_kl, global_kl, weights_kl, scale * found.usage, found.residual)
@@ -163,16 +173,18 @@ def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data,
     scale = num_data / len(y)
 
     def objective(parts):
-        moments, recognize, observe = parts
-        found = evidence(_with_networks(model, recognize, observe), moments, y, mask, counted, key)
+        moments, *parameters = parts
+        found = evidence(with_parameters(model, *parameters), moments, y, mask, counted, key)
         return scale * (found.log_likelihood - found.kl), found
 
-    parts = (expfam.moments(model.q), model.recognize, model.observe)
-    (d_moments, d_recognize, d_observe), found = eqx.filter_grad(objective, has_aux=True)(parts)
+    parts = (expfam.moments(model.q), model.recognize, model.observe, model.pgm.ordinary)
+    (d_moments, d_recognize, d_observe, d_ordinary), found = eqx.filter_grad(objective, has_aux=True)(parts)
     natural = expfam.natural_gradient(model.q, model.pgm.prior, d_moments)  # prior - q + d_moments, in the dual
     d_kl = eqx.filter_grad(lambda observe: observe.kl())(model.observe)  # not scaled by N
     d_observe = jax.tree.map(jnp.subtract, d_observe, d_kl)
-    return _bound(model, found, scale), Gradient(natural, d_recognize, d_observe)
+    d_penalty = eqx.filter_grad(lambda pgm: pgm.penalty())(model.pgm).ordinary
+    d_ordinary = jax.tree.map(jnp.subtract, d_ordinary, d_penalty)
+    return _bound(model, found, scale), Gradient(natural, d_recognize, d_observe, d_ordinary)
 
 
 def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
@@ -270,6 +282,8 @@ def flat_gradient(q: Any, natural: Any) -> Any:
 
 def _with_natural(objective: Callable, model, y, mask, num_data, key, counted) -> tuple[Bound, Gradient]:
     """The unbiased estimate with the natural gradient of another objective in place of its own."""
+    if not model.pgm.conjugate:
+        raise ValueError("this estimator is for graphs whose conditionals are all conjugate: use value_and_grad")
     frames = mask if counted is None else counted
     bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted)
     scaled = lambda moments: num_data / len(y) * objective(evidence(model, moments, y, mask, frames, key))  # noqa: E731

@@ -175,7 +175,7 @@ def _spread(prior, key):
 
     def start(family):
         if isinstance(family, Dirichlet):
-            return Dirichlet(family.counts + 1.0)
+            return type(family)(family.counts + 1.0)
         if isinstance(family, NIW):
             noise = jax.random.normal(next(keys), family.m.shape, family.m.dtype)
             return NIW(family.m + noise, family.S * 4, family.n + 1, family.nu * 4)

@@ -96,6 +96,10 @@ MODELS: dict[str, Named] = {
         "As slds, and each state has its own distribution of how long a bout lasts.",
         lambda s: {"z": s.bouts(), "x": s.dynamics("z")},
     ),
+    "rslds": Named(
+        "As slds, and where the latent was says when one state follows another: recurrent.",
+        lambda s: {"z": s.chain() | {"after": ("x",)}, "x": s.dynamics("z")},
+    ),
     "factorial": Named(
         "Two chains of states at once, such as of body and of face, whose effects on the movement add.",
         lambda s: {

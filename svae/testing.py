@@ -30,8 +30,8 @@ def check_block(block: AbstractBlock) -> None:
     """Run the suite on a graph around a block: a discrete one above a Normal, with a Choice for each parent."""
     if not isinstance(block, AbstractBlock):
         raise AssertionError(f"{block!r} is not a block: it must be a frozen dataclass that derives from AbstractBlock")
-    names = [*_listed(block.given), *_listed(getattr(block, "add", ()))]
-    above = {name: Choice(2) for name in names}
+    names = [*_listed(block.given), *_listed(getattr(block, "add", ())), *_listed(block.after)]
+    above = {name: Choice(2) for name in names if name != "x"}
     own = {"block": block} if block.continuous else {"block": block, "x": Normal(2, given="block")}
     check_pgm(graph(**above, **own))
 
@@ -40,6 +40,7 @@ def check_pgm(pgm: Graph) -> None:
     """Run the suite on a graph, in float64."""
     with jax.enable_x64(True):
         pgm = dataclasses.replace(graph(show=pgm.shown, **{n.name: n.block for n in pgm.nodes}), solve=_converged)
+        pgm = dataclasses.replace(pgm, ordinary=jax.tree.map(_random, pgm.ordinary))
         q = _generic(pgm)
         _check_parameters(pgm, q)
         _check_inference(pgm, q)
@@ -73,6 +74,10 @@ def _generic(pgm: Graph) -> Any:
 def _inputs(pgm: Graph, frames: int) -> Array | None:
     """Random ones, where the graph wants any."""
     return jnp.asarray(np.random.default_rng(frames).normal(size=(frames, pgm.inputs))) if pgm.inputs else None
+
+
+def _random(a: Array) -> Array:
+    return jnp.asarray(np.random.default_rng(a.size).normal(size=a.shape))
 
 
 def _potentials(pgm: Graph) -> Gaussian:

@@ -69,3 +69,17 @@ def test_a_graph_and_a_configuration_agree():
         svae.make((4,), svae.Config(), pgm=own_graph())
     with pytest.raises(ConfigError, match="give it to make as pgm="):
         svae.make((4,), model="own")
+
+
+def test_ordinary_parameters_are_fitted_saved_and_loaded(tmp_path):
+    """Of a recurrent model: they move from where the search for states leaves them."""
+    data = svae.data.switching_rotations(bouts=6, bout_length=20, seed=0)
+    model = svae.make(data.y.shape[-1:], model="rslds", states=2, latent_dim=2, **OPTIONS | {"window": 60})
+    steps = [step.model for step in svae.fit(model, [data.y]) if step.phase == "fit"]
+    fitted = steps[-1]
+    assert np.any(fitted.pgm.ordinary.z.R != steps[0].pgm.ordinary.z.R)
+    svae.save(fitted, tmp_path / "m")
+    again = svae.load_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.pgm.ordinary.z.R, fitted.pgm.ordinary.z.R)
+    ahead = svae.forecast(again, [data.y], horizon=3, samples=2, key=jax.random.key(0))
+    assert np.isfinite(ahead.samples[0]).all()

@@ -20,7 +20,7 @@ import numpy as np
 import optax
 
 from svae import expfam
-from svae.bound import elbo, flat_gradient, value_and_grad
+from svae.bound import elbo, flat_gradient, value_and_grad, with_parameters
 from svae.data import synthetic
 from svae.experiments._curves import Curve, figure
 from svae.experiments._figures import save_figure, save_numbers, style
@@ -100,7 +100,7 @@ def move(model: SVAE, y, natural, step, num_data: int, key):
 def advance(model: SVAE, run: Run, y, natural, step, num_data: int, optimizer, key) -> Run:
     """One sequence, one update of q(theta) and of the networks; a run that leaves the domain stays as it was."""
     q, gradient = move(with_parts(model, run), y, natural, step, num_data, key)
-    networks = eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array)
+    networks = eqx.filter(tuple(gradient)[1:], eqx.is_inexact_array)
     descent = jax.tree.map(lambda g: -g / (num_data * len(y)), networks)
     changes, state = optimizer.update(descent, run.state, run.networks)
     alive = run.alive & expfam.in_domain(q)
@@ -110,9 +110,9 @@ def advance(model: SVAE, run: Run, y, natural, step, num_data: int, optimizer, k
 
 def with_parts(model: SVAE, run: Run) -> SVAE:
     """The model with the q(theta) and the networks of a run."""
-    fixed = eqx.filter((model.recognize, model.observe), eqx.is_inexact_array, inverse=True)
-    recognize, observe = eqx.combine(run.networks, fixed)
-    return eqx.tree_at(lambda m: (m.q, m.recognize, m.observe), model, (run.q, recognize, observe))
+    every = model.recognize, model.observe, model.pgm.ordinary
+    fixed = eqx.filter(every, eqx.is_inexact_array, inverse=True)
+    return with_parameters(eqx.tree_at(lambda m: m.q, model, run.q), *eqx.combine(run.networks, fixed))
 
 
 def race(model: SVAE, y, natural: np.ndarray, steps: np.ndarray, log_volume: float, seed: int, progress: Callable):

@@ -24,10 +24,11 @@ from svae.expfam.dirichlet import Dirichlet, DirichletMoments, DirichletNatural
 from svae.expfam.gaussian import DiagonalGaussian, Gaussian
 from svae.expfam.mniw import MNIW, ConditionalMoments, LinearGaussian, MNIWNatural
 from svae.expfam.niw import NIW, NIWNatural
+from svae.expfam.tilted_dirichlet import TiltedDirichlet, TiltedMoments
 
 # The conformance suite walks these registries.
-FAMILIES = {f.__name__: f for f in (Categorical, Gaussian, DiagonalGaussian, Dirichlet, NIW, MNIW)}
-CONJUGATE_PRIORS = {f.__name__: f for f in (Dirichlet, NIW, MNIW)}
+FAMILIES = {f.__name__: f for f in (Categorical, Gaussian, DiagonalGaussian, Dirichlet, TiltedDirichlet, NIW, MNIW)}
+CONJUGATE_PRIORS = {f.__name__: f for f in (Dirichlet, TiltedDirichlet, NIW, MNIW)}
 
 __all__ = [
     "CONJUGATE_PRIORS",
@@ -46,6 +47,8 @@ __all__ = [
     "LinearGaussian",
     "MNIWNatural",
     "NIWNatural",
+    "TiltedDirichlet",
+    "TiltedMoments",
     "bregman_kl",
     "centre",
     "expected_stats",

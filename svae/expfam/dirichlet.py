@@ -44,7 +44,7 @@ class Dirichlet(AbstractConjugatePrior):
         return DirichletNatural(prior.counts - self.counts + d_moments.log_prob)
 
     def step(self, direction: DirichletNatural, rho: Float[Array, ""]) -> "Dirichlet":
-        return Dirichlet(self.counts + rho * direction.counts)
+        return type(self)(self.counts + rho * direction.counts)
 
     def uncentre(self, direction: DirichletNatural) -> DirichletNatural:
         return direction

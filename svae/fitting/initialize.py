@@ -126,6 +126,7 @@ def search_latents(
     sticky = duration is not None and model.pgm.sticky is not None
     pgm = with_stickiness(model.pgm, stickiness(found, K)) if sticky else model.pgm
     q = pgm.initialize(latents, found.weights)
+    pgm = pgm if pgm.conjugate else pgm.start(q, latents, found.weights)
     q = refined(pgm, q, latents) if len(pgm.discrete) > 1 else q
     model = model if places is None else _with_places(model, found, places)
     return eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q))

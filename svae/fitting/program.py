@@ -77,7 +77,8 @@ def _all(rest, estimator: Callable) -> Callable:
         keys = jax.random.split(keys_of_step(key, states.step[0])[0], len(states.step))
         taken = every(one)(arrays, states, keys)
         # What no step changes is handed back as it came: the compiler would copy it.
-        models = dataclasses.replace(taken.model, pgm=arrays.pgm, scaling=arrays.scaling)
+        pgm = dataclasses.replace(arrays.pgm, ordinary=taken.model.pgm.ordinary)
+        models = dataclasses.replace(taken.model, pgm=pgm, scaling=arrays.scaling)
         done = taken.state.step[0].astype(jnp.int32)
         return everywhere(taken._replace(model=models, shown=pick(models, restart), done=done))
 

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from svae import expfam
-from svae.bound import Gradient
+from svae.bound import Gradient, with_parameters
 from svae.config import Config
 from svae.model import SVAE
 from svae.nets import after_noise_step
@@ -50,7 +50,8 @@ def natural_schedule(config: Config, step: Int[Array, ""]) -> Float[Array, ""]:
 
 
 def networks(model: SVAE) -> tuple:
-    return eqx.filter((model.recognize, model.observe), eqx.is_inexact_array)
+    """What the optimiser of the networks trains: their weights, and the graph's ordinary parameters."""
+    return eqx.filter((model.recognize, model.observe, model.pgm.ordinary), eqx.is_inexact_array)
 
 
 def init(model: SVAE, optimizer: optax.GradientTransformation) -> State:
@@ -89,15 +90,17 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     q, rho = natural_step(model.q, gradient.q, rate.astype(jnp.result_type(float)))
     # All weights in one vector: a leaf at a time, each operation of the optimiser costs more than its numbers.
     weights, as_networks = ravel_pytree(networks(model))
-    slope = ravel_pytree(eqx.filter((gradient.recognize, gradient.observe), eqx.is_inexact_array))[0]
+    slope = ravel_pytree(eqx.filter(tuple(gradient)[1:], eqx.is_inexact_array))[0]
     changes, networks_state = optimizer.update(-slope * scale, state.networks, weights)
     moved = weights + state.damping * changes
     good = all_finite((gradient.q, slope, q, moved))
     damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
     keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o), new, old)  # noqa: E731
-    recognize, observe = eqx.combine(as_networks(keep(moved, weights)), (model.recognize, model.observe))
+    rest = (model.recognize, model.observe, model.pgm.ordinary)
+    recognize, observe, ordinary = eqx.combine(as_networks(keep(moved, weights)), rest)
     observe = after_noise_step(model.observe, observe, gradient.observe, jnp.where(good, rate * scale, 0))
-    candidate = dataclasses.replace(model, q=keep(q, model.q), recognize=recognize, observe=observe)
+    candidate = with_parameters(model, recognize, observe, ordinary)
+    candidate = dataclasses.replace(candidate, q=keep(q, model.q))
     return Update(candidate, State(keep(networks_state, state.networks), damping, state.step + 1), good, rho)
 
 

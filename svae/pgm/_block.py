@@ -33,6 +33,7 @@ class AbstractBlock(ABC):
 
     size: int  # states, or dimensions
     given: str | tuple[str, ...]  # parents at the same frame: one conditional for each combination of their states
+    after: str | tuple[str, ...] = ()  # parents at the frame before, whom `Markov` alone can have
     inputs: int = 0  # columns of known inputs that it takes: as `inputs` of tables, initialize, simulate and densities
 
     # --- parameters -----------------------------------------------------------------------------------------------
@@ -44,6 +45,14 @@ class AbstractBlock(ABC):
     @abstractmethod
     def initialize(self, prior: Any, sizes: Sizes, own: list, said: list) -> Any:
         """The prior plus the statistics of complete data, in numpy float64: by recording, `own` values and `said`."""
+
+    def ordinary(self, driver: int) -> Any:
+        """The start of parameters without a conjugate prior; `driver` is the size of the continuous parent `after`."""
+        return ()
+
+    def start(self, ordinary: Any, q: Any, own: list, said: list, x: list | None, inputs: list | None = None) -> Any:
+        """Those parameters after complete data and q(theta) of it; `x` are paths of the continuous parent `after`."""
+        return ordinary
 
     # --- inference ------------------------------------------------------------------------------------------------
 

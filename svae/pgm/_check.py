@@ -38,18 +38,16 @@ def _check_block(name: str, block: Any) -> None:
 
 
 def _check_parents(name: str, block: AbstractBlock, blocks: Mapping[str, AbstractBlock]) -> None:
-    for option in ("given", "add"):
+    for option in ("given", "add", "after"):
         listed = getattr(block, option, ())
         if not isinstance(listed, str | tuple) or not all(isinstance(parent, str) for parent in names(listed)):
             raise GraphError(f"{option}= of {name} must be the name of a block, or a tuple of names, not {listed!r}")
     if names(block.given) and names(getattr(block, "add", ())):
         raise GraphError(f"{name} has parents in both given= and add=: a table over states or offsets, not both")
     found = parents(block)
+    _check_earlier(name, block, blocks)
     for parent in found:
-        if parent not in blocks:
-            near = difflib.get_close_matches(parent, blocks, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the blocks are {', '.join(blocks)}"
-            raise GraphError(f"{name} has a parent {parent!r} that does not exist; {hint}")
+        _check_exists(name, parent, blocks)
         if parent == name:
             raise GraphError(
                 f"{name} cannot be its own parent at the same frame; Markov and Dynamics remember the last one"
@@ -60,10 +58,39 @@ def _check_parents(name: str, block: AbstractBlock, blocks: Mapping[str, Abstrac
         raise GraphError(f"{name} names a parent twice: {', '.join(found)}")
 
 
+def _check_exists(name: str, parent: str, blocks: Mapping[str, AbstractBlock]) -> None:
+    if parent not in blocks:
+        near = difflib.get_close_matches(parent, blocks, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the blocks are {', '.join(blocks)}"
+        raise GraphError(f"{name} has a parent {parent!r} that does not exist; {hint}")
+
+
+def _check_earlier(name: str, block: AbstractBlock, blocks: Mapping[str, AbstractBlock]) -> None:
+    earlier = names(block.after)
+    for parent in earlier:
+        _check_exists(name, parent, blocks)
+        if parent == name:
+            raise GraphError(f"{name} remembers its own last state already: leave it out of after=")
+    if len(set(earlier)) < len(earlier):
+        raise GraphError(f"{name} names a parent of the frame before twice: {', '.join(earlier)}")
+    driving = [parent for parent in earlier if blocks[parent].continuous]
+    if len(driving) > 1:
+        raise GraphError(
+            f"{name} has {len(driving)} continuous parents in after=, {', '.join(driving)}; one is allowed"
+        )
+
+
+def _ready(name: str, order: list[str], blocks: Mapping[str, AbstractBlock]) -> bool:
+    """Whether its parents are placed, and, of a continuous one, the blocks that it drives from the frame before."""
+    block = blocks[name]
+    driven = [n for n, other in blocks.items() if block.continuous and name in names(other.after)]
+    return all(other in order for other in (*parents(block), *driven))
+
+
 def _in_order(blocks: Mapping[str, AbstractBlock]) -> list[str]:
     order: list[str] = []
     while len(order) < len(blocks):
-        ready = [n for n in blocks if n not in order and all(parent in order for parent in parents(blocks[n]))]
+        ready = [name for name in blocks if name not in order and _ready(name, order, blocks)]
         if not ready:
             left = [name for name in blocks if name not in order]
             left = [name for name in left if any(name in parents(blocks[other]) for other in left)]
@@ -75,7 +102,7 @@ def _in_order(blocks: Mapping[str, AbstractBlock]) -> list[str]:
 
 
 def _check_children(blocks: Mapping[str, AbstractBlock]) -> None:
-    used = {parent for block in blocks.values() for parent in parents(block)}
+    used = {parent for block in blocks.values() for parent in (*parents(block), *names(block.after))}
     for name, block in blocks.items():
         if not block.continuous and name not in used:
             raise GraphError(
@@ -95,3 +122,12 @@ def _check_shown(blocks: Mapping[str, AbstractBlock], show: str | None) -> None:
     if show is not None and show not in discrete:
         allowed = f"one of {', '.join(discrete)}" if discrete else "left out: there is no discrete block"
         raise GraphError(f"show={show!r} must be {allowed}")
+
+
+def check_inputs(wanting: list[str], n: int, found: tuple[int, ...] | None, length: int) -> None:
+    """Raise unless an array of shape `found`, or none, is n columns for `length` frames."""
+    if (found is None and n == 0) or found == (length, n):
+        return
+    wanted = f"{n} inputs at every frame, for {', '.join(wanting)}" if n else "no inputs"
+    given = "it was given none" if found is None else f"it was given an array of shape {found}"
+    raise GraphError(f"the latent graph takes {wanted}, and for {length} frames {given}")

@@ -98,6 +98,8 @@ class Posterior(eqx.Module):
     ]  # E_q psi_t - kl_t: the surrogate bound; its derivative in E t(theta) is E t(x)
     residual: Float[Array, "*B"]  # of the mean field fixed point
     shown: str | None = eqx.field(static=True)  # the discrete block that `states` and `viterbi` speak of
+    heard: dict[str, Any] = eqx.field(default_factory=dict)  # what parents of the frame before said in mean field
+    surrogates: tuple = ()  # of the conditionals that are not conjugate
 
     @property
     def continuous(self) -> list[GaussianSmoothed]:
@@ -137,7 +139,15 @@ class Posterior(eqx.Module):
 
     def nodes(self) -> dict[str, Float[Numbers, "*B T K"]]:
         """The potentials that each discrete factor is made from: a point from which mean field can begin again."""
-        return {name: factor.node for name, factor in self.discrete.items()}
+        return {name: factor.node for name, factor in self.discrete.items()} | self.heard
+
+    def gap(self, x: Float[Array, "T D"]) -> Float[Array, " T"] | None:
+        """At a draw x, the true score of conditionals that are not conjugate less that of their surrogates.
+
+        `kl` has the surrogates' score; E kl - gap is the KL of the model. None where all conditionals are conjugate.
+        """
+        gaps = [surrogate.gap(x) for surrogate in self.surrogates]
+        return sum(gaps[1:], gaps[0]) if gaps else None
 
     def draw_frame(self, t: Int[Array, ""], *, key_x: PRNGKeyArray, key_z: PRNGKeyArray) -> Any:
         """Latents of frame t alone, each block on its own: a path of one step from which a simulation goes on."""

@@ -46,11 +46,11 @@ def sticky_prior(K: int, *, concentration: float, stickiness: float) -> Dirichle
 
 def stack(prior: Dirichlet, sizes: tuple[int, ...]) -> Dirichlet:
     """The same prior for every combination of the parents' states; as it is where there are no parents."""
-    return Dirichlet(tile(prior.counts, (int(np.prod(sizes)),))) if sizes else prior
+    return type(prior)(tile(prior.counts, (int(np.prod(sizes)),))) if sizes else prior
 
 
 def fit_dirichlet(prior: Dirichlet, counts: np.ndarray) -> Dirichlet:
-    return Dirichlet(jnp.asarray(np.asarray(prior.counts, float) + counts, prior.counts.dtype))
+    return type(prior)(jnp.asarray(np.asarray(prior.counts, float) + counts, prior.counts.dtype))
 
 
 def fit_niw(prior: NIW, x: np.ndarray, weights: np.ndarray) -> NIW:

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from svae.named import Sizes, find
-from svae.pgm._block import AbstractBlock, GraphError, parents
+from svae.pgm._block import AbstractBlock, GraphError, names, parents
 from svae.pgm._check import RESERVED, ordered
 from svae.pgm._graph import Graph, graph
 from svae.pgm._mean_field import implicit
@@ -41,7 +41,8 @@ def from_tables(tables: Mapping[str, Any]) -> Graph:
     show = tables.get(SHOW)
     ordered(blocks, show)
     for name, block in blocks.items():
-        _check_size(name, block, [blocks[parent].size for parent in parents(block)])
+        above = [parent for parent in (*parents(block), *names(block.after)) if not blocks[parent].continuous]
+        _check_size(name, block, [blocks[parent].size for parent in above])
     return graph(show=show, **blocks)
 
 

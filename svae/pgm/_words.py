@@ -10,6 +10,7 @@ KNOWN = {  # kinds of blocks with how many parents each -> the name of the field
     ("Markov 0", "Dynamics 1"): "a switching linear dynamical system",
     ("SemiMarkov 0", "Normal 1"): "a hidden semi-Markov model",
     ("SemiMarkov 0", "Dynamics 1"): "a switching linear dynamical system with durations",
+    ("Markov 0 after x", "Dynamics 1"): "a recurrent switching linear dynamical system",
 }
 
 
@@ -18,10 +19,10 @@ BEFORE, AGAIN = "₋₁", "↻"  # of the frame before; follows itself
 
 def title(nodes: tuple[Any, ...]) -> str:
     """The name that the field has for a graph; for others, block by block."""
-    kinds = tuple(f"{type(node.block).__name__} {len(node.parents)}" for node in nodes)
+    kinds = tuple(f"{type(node.block).__name__} {len(node.parents)}{_lag(node)}" for node in nodes)
     if len(nodes) == 1 and not getattr(nodes[0].block, "learned", True):
         return "a variational autoencoder"
-    plain = not any(getattr(node.block, "add", ()) for node in nodes)
+    plain = not any(getattr(node.block, "add", ()) or node.block.inputs for node in nodes)
     return KNOWN[kinds] if plain and kinds in KNOWN else f"a graph of {_listed([_words(node) for node in nodes])}"
 
 
@@ -51,7 +52,12 @@ def _words(node: Any) -> str:
     what = f"{size} dimensions" if node.block.continuous else f"{size} states"
     how = " added" if getattr(node.block, "add", ()) else " given"
     above = f"{how} {_listed(list(node.parents))}" if node.parents else ""
-    return f"{node.name} ({kind}, {what}{above})"
+    known = f" with {node.block.inputs} inputs" if node.block.inputs else ""
+    return f"{node.name} ({kind}, {what}{above}{_lag(node)}{known})"
+
+
+def _lag(node: Any) -> str:
+    return f" after {_listed(list(node.earlier))}" if node.earlier else ""
 
 
 def _listed(words: list[str]) -> str:

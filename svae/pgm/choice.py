@@ -66,6 +66,6 @@ class Choice(AbstractBlock):
         return jnp.where(mask, jax.nn.logsumexp(theta.weights[None] + node, -1), 0)
 
     def log_rows(self, theta, sizes):
-        """Logarithms of p(first | parents) (*sizes, K), and of p(next | parents), which nothing came before."""
+        """Logarithms of p(first | parents) (*sizes, K), and of p(next | parents) (1, *sizes, K): it has no last."""
         rows = theta.weights.reshape(*sizes, self.size)
-        return rows, rows
+        return rows, rows[None]

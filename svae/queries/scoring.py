@@ -101,7 +101,9 @@ def _score_one(model, y, mask, key, samples, importance_samples):
 
     def log_likelihood(key):
         key_x, key_gamma = jax.random.split(key)
-        return model.observe.draw(key=key_gamma).log_prob(q.sample(key=key_x), y)
+        x = q.sample(key=key_x)
+        found, gap = model.observe.draw(key=key_gamma).log_prob(x, y), q.gap(x)
+        return found if gap is None else found + gap
 
     def log_weight(key):
         key_x, key_gamma, key_theta = jax.random.split(key, 3)

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from svae import expfam
-from svae.expfam import FAMILIES, MNIW, NIW, Categorical, DiagonalGaussian, Dirichlet, Gaussian
+from svae.expfam import FAMILIES, MNIW, NIW, Categorical, DiagonalGaussian, Dirichlet, Gaussian, TiltedDirichlet
 
 
 def positive(key, *shape):
@@ -24,6 +24,7 @@ def example(name: str, seed: int = 0, batch: tuple = ()):
         "Gaussian": lambda: Gaussian(positive(k[0], *batch, D), normal(k[1], D)),
         "DiagonalGaussian": lambda: DiagonalGaussian(0.3 + normal(k[0], D) ** 2, normal(k[1], D)),
         "Dirichlet": lambda: Dirichlet(0.4 + normal(k[0], 5) ** 2),
+        "TiltedDirichlet": lambda: TiltedDirichlet(0.4 + normal(k[0], 5) ** 2),
         "NIW": lambda: NIW(
             normal(k[0], D), positive(k[1], *batch, D), 0.5 + normal(k[2]) ** 2, D + 4 + normal(k[3]) ** 2
         ),

@@ -21,6 +21,10 @@ GRAPHS = {
     "durations": lambda: graph(z=SemiMarkov(3, longest=4), x=Dynamics(2, given="z")),
     "durations beside a chain": lambda: graph(a=SemiMarkov(2, longest=3), b=Markov(2), x=Normal(2, add=("a", "b"))),
     "inputs and switches": lambda: graph(z=Markov(3), x=Dynamics(2, given="z", inputs=2), w=Dynamics(1, inputs=2)),
+    "recurrent": lambda: graph(z=Markov(3, after="x"), x=Dynamics(2, given="z")),
+    "everything that leans": lambda: graph(
+        m=Markov(2), z=Markov(3, given="m", after=("x", "m"), inputs=1), x=Dynamics(2, given="z", inputs=1)
+    ),
     "two causes, two latents": lambda: graph(
         a=Markov(2), b=Markov(2, given="a"), x=Dynamics(2, given=("a", "b")), w=Normal(1, add=("b", "a"))
     ),
@@ -78,6 +82,9 @@ BROKEN = {
     "x has the continuous parent w": {"w": Normal(2), "x": Normal(2, given="w")},
     "x names a parent twice": {"z": z, "x": Normal(2, given=("z", "z"))},
     "a, b are each other's parents": {"a": Markov(2, given="b"), "b": Markov(2, given="a"), "x": Normal(2, given="a")},
+    "z remembers its own last state already": {"z": Markov(2, after="z"), "x": x},
+    "z has 2 continuous parents in after=, x, w": {"z": Markov(2, after=("x", "w")), "x": x, "w": Normal(1)},
+    "z has a parent 'y' that does not exist": {"z": Markov(2, after="y"), "x": x},
     "no continuous block": {"z": z, "y": Choice(2, given="z")},
     "z has no child": {"z": z, "x": Normal(2)},
     "x has parents in both": {"z": z, "x": Normal(2, given="z", add="z")},

@@ -27,6 +27,10 @@ GRAPHS = {
     "inputs alone": lambda: graph(x=Dynamics(2, inputs=2)),
     "a table with inputs": lambda: graph(z=Markov(2), x=Dynamics(2, given="z", inputs=2)),
     "offsets and inputs": lambda: graph(a=Markov(2), b=Choice(2), x=Dynamics(2, add=("a", "b"), inputs=1)),
+    "chains that answer each other": lambda: graph(
+        a=Markov(2, after="b"), b=Markov(3, after="a"), x=Dynamics(1, given="a"), w=Normal(1, given="b")
+    ),
+    "a mood of two frames": lambda: graph(m=Markov(2), a=Markov(2, given="m", after="m"), x=Normal(2, given="a")),
     "a cause of both": lambda: graph(z=Markov(2), y=Choice(2, given="z"), x=Normal(2, given=("z", "y"))),
 }
 every = pytest.mark.parametrize("name", GRAPHS)
@@ -146,7 +150,6 @@ def statistics(pgm, q, posterior, hidden):
         weight = np.ones((REAL, 1))
         for parent in node.parents:
             weight = (weight[:, :, None] * hidden[parent][1][:, None]).reshape(REAL, -1)
-        shape = lambda a, node=node: a if node.sizes else a[0]  # noqa: E731
         if node.block.continuous:
             x = dense_gaussian(getattr(posterior.factors, node.name))
             driven = np.zeros((T, 0)) if node.block.inputs == 0 else known(pgm)
@@ -157,12 +160,16 @@ def statistics(pgm, q, posterior, hidden):
             ]
         else:
             _, w, pairs = hidden[node.name]
+            steps = weight[1:]
+            for parent in node.before:
+                steps = (steps[:, :, None] * hidden[parent][1][:-1, None]).reshape(REAL - 1, -1)
             every = {
                 "weights": lambda w=w, weight=weight: weight.T @ w,
                 "init": lambda w=w, weight=weight: np.outer(weight[0], w[0]),
-                "transitions": lambda p=pairs, weight=weight: np.einsum("tm,tij->mij", weight[1:], p),
+                "transitions": lambda p=pairs, steps=steps: np.einsum("tm,tij->mij", steps, p),
             }
-            found = [expfam.DirichletNatural(shape(every[field]())) for field in own._fields]
+            found = [every[field]().reshape(getattr(own, field).counts.shape) for field in own._fields]
+            found = [expfam.DirichletNatural(counts) for counts in found]
         blocks.append(type(own)(*found))
     return type(q)(*blocks)
 
@@ -240,7 +247,10 @@ def _log_prob(node, theta, path, z, inputs) -> float:
             total += pick(own.weights)[z[node.name][t]]
         else:
             now, before = z[node.name][t], z[node.name][t - 1]
-            total += pick(own.init)[now] if t == 0 else pick(own.transitions)[before, now]
+            earlier = states + [z[parent][t - 1] for parent in node.before]
+            table = own.transitions
+            table = table[int(np.ravel_multi_index(earlier, node.every_size))] if earlier else table
+            total += pick(own.init)[now] if t == 0 else table[before, now]
     return total
 
 

@@ -1,0 +1,57 @@
+"""What a graph shows of q(theta): its conditionals at their mean, and transitions without the price of a switch."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from svae._linalg import cholesky
+from svae.expfam import NIW, LinearGaussian
+from svae.pgm._sweep import Node
+
+
+def can_stick(node: Node) -> bool:
+    """Whether it is a chain with one table of transitions, which nothing makes lean."""
+    return hasattr(node.block, "as_seen") and not (node.parents or node.earlier or node.block.inputs)
+
+
+def as_seen(graph: Any, q: Any) -> Any:
+    """q(theta) without sticky counts."""
+    for node in graph.nodes:
+        child = _child(graph, node.name)
+        if not can_stick(node) or child is None:
+            continue
+        own, prior = getattr(q, node.name), getattr(graph.prior, node.name)
+        place = child.parents.index(node.name)
+        frames = child.block.frames(getattr(graph.prior, child.name), getattr(q, child.name), child.sizes, place)
+        q = q._replace(**{node.name: node.block.as_seen(own, prior, frames)})
+    return q
+
+
+def _child(graph: Any, name: str) -> Node | None:
+    """A continuous child, whose statistics count the frames in each state."""
+    return next((node for node in graph.nodes if name in node.parents and node.block.continuous), None)
+
+
+def conditionals(graph: Any, q: Any) -> LinearGaussian | None:
+    """x_t given each state that is shown."""
+    child = None if graph.shown is None else _child(graph, graph.shown)
+    node = child or next(node for node in graph.nodes if node.block.continuous)
+    tables = list(getattr(q, node.name))
+    if not tables:
+        return None
+    each = node.block.form.by_state(_at_mean(tables[-1]), node.sizes)
+    if node.block.inputs:
+        each = each._replace(W=jnp.delete(each.W, np.arange(node.block.size, each.W.shape[-1] - 1), -1))
+    if child is None or len(node.sizes) == 1:
+        return each
+    place = node.parents.index(graph.shown)
+    others = tuple(axis for axis in range(len(node.sizes)) if axis != place)
+    return jax.tree.map(lambda a: jnp.mean(a.reshape(*node.sizes, *a.shape[1:]), others), each)
+
+
+def _at_mean(family: Any) -> LinearGaussian:
+    """E W, and a root of E[Sigma^-1]^-1."""
+    W = family.m[..., None] if isinstance(family, NIW) else family.M
+    return LinearGaussian(W, cholesky(family.S / family.nu[..., None, None]))
