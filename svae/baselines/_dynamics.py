@@ -24,7 +24,7 @@ def fit(pgm: Graph, x: list[np.ndarray], duration: float, seed: int) -> tuple[Gr
     weights = [np.ones((len(part), 1)) for part in x]
     if pgm.chained:
         found = find_states(x, pgm.states, dynamic=pgm.dynamic, duration=duration, seed=seed, starts=1)
-        pgm = with_stickiness(pgm, stickiness(found, pgm.states))
+        pgm = with_stickiness(pgm, stickiness(found))
         weights = found.weights
     return pgm, map_families(_mean, pgm.initialize(x, weights))
 

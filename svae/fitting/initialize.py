@@ -124,7 +124,7 @@ def search_latents(
     asked = {"dynamic": dynamic, "duration": duration, "seed": seed, "places": places, "hurries": hurries}
     found = yield from search(latents, K, **asked)
     sticky = duration is not None and model.pgm.sticky is not None
-    pgm = with_stickiness(model.pgm, stickiness(found, K)) if sticky else model.pgm
+    pgm = with_stickiness(model.pgm, stickiness(found)) if sticky else model.pgm
     q = pgm.initialize(latents, found.weights)
     pgm = pgm if pgm.conjugate else pgm.start(q, latents, found.weights)
     q = refined(pgm, q, latents) if len(pgm.discrete) > 1 else q
@@ -140,9 +140,9 @@ def _with_places(model: SVAE, found: States, places: list[np.ndarray]) -> SVAE:
     return eqx.tree_at(lambda m: (m.places.mean, m.places.root, m.places.share), model, values)
 
 
-def stickiness(found: States, K: int) -> float:
+def stickiness(found: States) -> float:
     """Counts on the diagonal that make a switch cost what it should: log(counts / switches out of a state) nats."""
-    return float(np.exp(found.switch_cost) * max(found.switches, 1.0) / K)
+    return float(np.exp(found.switch_cost) * max(found.switches, 1.0) / found.number)
 
 
 def with_stickiness(pgm, counts: float):

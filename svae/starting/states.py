@@ -20,7 +20,22 @@ from svae.data.scores import adjusted_rand_index
 from svae.starting import conditionals
 from svae.starting.actions import action_features, bounded, kmeans, window_frames
 from svae.starting.chains import forward_backward
-from svae.starting.effort import COMPARED_FRAMES, EACH, FIRST, LAST, MERGERS, MORE, PLACES, STARTS, counted, sweeps
+from svae.starting.number import worth
+from svae.starting.effort import (
+    COMPARED_FRAMES,
+    EACH,
+    FEWEST,
+    FIRST,
+    LAST,
+    MERGERS,
+    MORE,
+    PATIENCE,
+    PLACES,
+    SETTLE,
+    STARTS,
+    counted,
+    sweeps,
+)
 
 UNUSED = 0.1  # of the largest sd: a latent that varies less is empty, and at unit variance it would be noise
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
@@ -41,6 +56,7 @@ class States(NamedTuple):
     place: float  # the weight of where x is
     stability: float  # mean agreement (ARI) of the runs with this weight; nan for one run
     duration: float | None  # mean frames of a bout that were asked for in the end
+    number: int  # of the K states, that the frames pay for; the others have none
 
 
 class _View(NamedTuple):
@@ -115,6 +131,8 @@ def search(
     Every other start pays from its first sweep for a switch what the duration asks for. Where actions have phases the
     rest part them by phase; where bouts differ much in length these lose the short ones.
 
+    K states are the most: those that the frames do not pay for (`number`) are merged with others, and have no frames.
+
     A duration that gives most frames to one state is too long for these data: half of it is asked for. Once `hurries`
     says so, what is left is done with one sweep where many are usual.
     """
@@ -125,7 +143,7 @@ def search(
         run = _best(data, K, shares, starts, dynamic, asked, seed, hurries)
         states = yield from counted(run, sweeps(frames, K, len(shares), starts), first=number == 0)
         found = states if found is None else found
-        if _largest(states) <= 0.5 + 1 / K or hurries():
+        if _largest(states) <= 0.5 + 1 / states.number or hurries():
             return states
     return found
 
@@ -140,8 +158,22 @@ def _best(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dyn
     if part is not data:
         runs = yield from _em(data, K, np.repeat(shares[chosen], starts), dynamic, duration, seed, hurries)
         first = 0
-    best = first + int(np.argmax(runs.swept.log_likelihood[first : first + starts]))
-    return States(*runs.of(best), shares[chosen], stability[chosen], duration)
+    runs = yield from _paid_for(runs.only(slice(first, first + starts)))
+    best, number = int(np.argmax(runs.swept.log_likelihood)), runs.swept.weights.shape[-1]
+    return States(*runs.of(best, K), shares[chosen], stability[chosen], duration, number)
+
+
+def _paid_for(runs: "_Runs"):
+    """Runs with as many states as the frames pay for: mergers go on until PATIENCE rounds in a row were too many."""
+    best, now, most, waited = runs, runs, runs.worth(), 0
+    while now.swept.weights.shape[-1] > FEWEST and waited < PATIENCE and not runs.search.hurries():
+        K = now.swept.weights.shape[-1]
+        fewer = _merged(runs.search, now.swept.weights, max(FEWEST, K - -(-K // MERGERS)))
+        now = now._replace(swept=(yield from _sweeps(runs.search, fewer, now.swept.cost, SETTLE)))
+        value, waited = now.worth(), waited + 1
+        if value > most:
+            best, most, waited = now, value, 0
+    return best
 
 
 def _largest(states: States) -> float:
@@ -151,11 +183,16 @@ def _largest(states: States) -> float:
 
 
 def place_of_states(places: list[np.ndarray], weights: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (K, D) and covariance (K, D, D) of the place of every state; a column that holds nothing says nothing."""
+    """Mean (K, D) and covariance (K, D, D) of the place of every state; a column that holds nothing says nothing.
+
+    A state without frames is anywhere: it has the mean and covariance of all of them.
+    """
     rows, D, K = np.concatenate(places), places[0].shape[1], weights[0].shape[1]
     held = rows.std(0) > 0
     v = np.concatenate([np.ones((len(rows), 1)), rows[:, held]], 1)
-    M, S = conditionals.fitted(conditionals.moments(v, np.concatenate(weights)), int(held.sum()))
+    G = conditionals.moments(v, np.concatenate(weights))
+    frames = G[:, 0, 0, None, None]
+    M, S = conditionals.fitted(np.where(frames >= 1, G, G.sum(0)), int(held.sum()))
     mean, covariance = np.zeros((K, D)), np.tile(np.eye(D), (K, 1, 1))
     mean[:, held], covariance[np.ix_(np.arange(K), held, held)] = M[:, 0], S
     return mean, covariance
@@ -164,15 +201,30 @@ def place_of_states(places: list[np.ndarray], weights: list[np.ndarray]) -> tupl
 class _Runs(NamedTuple):
     """Runs that have ended, and how to cut what they say into sequences again."""
 
+    search: _Search
     swept: _Swept
-    real: np.ndarray
     ends: np.ndarray
 
-    def labels(self, runs) -> list[np.ndarray]:
-        return [self.swept.weights[:, :, r][self.real].argmax(-1) for r in runs]
+    def only(self, runs: slice) -> "_Runs":
+        """Some of them."""
+        weights, *rest = self.swept
+        swept = _Swept(weights[:, :, runs], *(values[runs] for values in rest))
+        return _Runs(self.search._replace(place=self.search.place[runs]), swept, self.ends)
 
-    def of(self, r: int) -> tuple:
-        parts = np.split(self.swept.weights[:, :, r][self.real], self.ends)
+    def labels(self, runs) -> list[np.ndarray]:
+        return [self.swept.weights[:, :, r][self.search.real].argmax(-1) for r in runs]
+
+    def worth(self) -> float:
+        """Of the run whose states are worth most."""
+        view = self.search.views[0]
+        rows = view.pairs[view.counted]
+        labels = self.swept.weights[view.counted].argmax(-1)
+        return max(worth(rows, view.D, labels[:, r]) for r in range(labels.shape[1]))
+
+    def of(self, r: int, K: int) -> tuple:
+        """Weights (T_i, K) of run r by sequence, zero for states that it has not, and what else it found."""
+        weights = self.swept.weights[:, :, r][self.search.real]
+        parts = np.split(np.pad(weights, ((0, 0), (0, K - weights.shape[1]))), self.ends)
         return parts, *(float(values[r]) for values in self.swept[1:])
 
 
@@ -209,7 +261,7 @@ def _em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, 
     labels = [kmeans(features, MORE * K, rng) for _ in range(different)]
     free = np.arange(len(place)) % different % 2 == 0
     swept = yield from _from_starts(search, [labels[r % different] for r in range(len(place))], K, free)
-    return _Runs(swept, real, ends)
+    return _Runs(search, swept, ends)
 
 
 def _used(x: np.ndarray) -> np.ndarray:

@@ -116,10 +116,11 @@ def shares_and_states(K, frames, *, hurries=lambda: False, places=False):
 
 @pytest.mark.parametrize("K", [1, 3, 20])
 def test_the_effort_of_a_search_is_that_of_its_sweeps(K):
-    assert effort(5000, K, places=True) == 4 * effort(5000, K, places=False)
     assert effort(10_000, K, places=False, starts=1) == 2 * effort(5000, K, places=False, starts=1)
-    both = effort(COMPARED_FRAMES, K, places=True) + effort(20_000, K, places=False)
-    assert effort(20_000, K, places=True) == both
+    compared = effort(COMPARED_FRAMES, K, places=True) - effort(COMPARED_FRAMES, K, places=False)
+    assert effort(5000, K, places=True) > effort(5000, K, places=False)
+    again = effort(20_000, K, places=True) - effort(20_000, K, places=False)
+    assert 3 * again == 4 * compared  # four weights are compared on some frames; one of them is taken for all
     if K == 3:
         shares, _ = shares_and_states(K, 60)
         assert len(shares) >= len(sweeps(60, K, 1, 4)) and shares[0] == 0 and sorted(shares) == shares
