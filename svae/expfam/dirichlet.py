@@ -1,6 +1,6 @@
 """Dirichlet over probability vectors: statistic log pi, natural parameter = counts (base measure prod 1/pi)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,13 +34,13 @@ class Dirichlet(AbstractConjugatePrior):
     def in_domain(self) -> Bool[Array, "..."]:
         return jnp.all((self.counts > 0) & jnp.isfinite(self.counts), -1)
 
-    def moments(self) -> DirichletMoments:
+    def moments(self) -> Any:
         return DirichletMoments(digamma(self.counts) - digamma(jnp.sum(self.counts, -1, keepdims=True)))
 
     def mean(self) -> Float[Array, "... K"]:
         return self.counts / jnp.sum(self.counts, -1, keepdims=True)
 
-    def natural_gradient(self, prior: "Dirichlet", d_moments: DirichletMoments) -> DirichletNatural:
+    def natural_gradient(self, prior: "Dirichlet", d_moments: Any) -> DirichletNatural:
         return DirichletNatural(prior.counts - self.counts + d_moments.log_prob)
 
     def step(self, direction: DirichletNatural, rho: Float[Array, ""]) -> "Dirichlet":
