@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench lint site clean
+.PHONY: demo test bench lint site wheels clean
 
 demo: $(VENV)/.installed
 	$(BIN)/svae demo mouse --out runs/demo
@@ -27,6 +27,13 @@ lint: $(VENV)/.installed-test
 site: $(VENV)/.installed-docs
 	$(BIN)/python website.py site
 
+# Linux x86-64 and aarch64, macOS arm64, Windows: kernels inside, no compiler needed where they are installed.
+wheels: $(VENV)/.installed-release
+	rm -rf dist
+	$(BIN)/python wheels.py dist
+	$(BIN)/auditwheel show dist/*manylinux*x86_64.whl
+	$(BIN)/python -m hatchling build -t sdist -d dist
+
 clean:
 	rm -rf $(VENV) runs/demo site dist
 
@@ -46,6 +53,10 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-peers: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[peers]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-release: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
 	@touch $@ $(VENV)/.installed
 
 # The site is made from the source without importing it: it needs none of the dependencies.

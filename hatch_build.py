@@ -3,6 +3,9 @@
 On Linux also the small library that launches the GPU kernels, which are compiled on the machine that has the GPU.
 
 python hatch_build.py        builds them in place, for a checkout that is not installed
+
+With SVAE_WHEEL=linux-x86_64 (or another of `TARGETS`) in the environment the wheel is for that platform and any
+Python 3, compiled by the compiler that the package `ziglang` brings: `wheels.py` makes all of them so.
 """
 
 import importlib.util
@@ -14,13 +17,15 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 except ImportError:  # run by hand, without the build backend
     BuildHookInterface = object
 
-FOLDER = Path(__file__).parent / "svae" / "messages" / "kernels"
+ROOT = Path(__file__).parent
+FOLDER = ROOT / "svae" / "messages" / "kernels"
 LIBRARY = FOLDER / "libsvae_kernels.so"
 GPU_FOLDER = FOLDER.parent / "gpu"
 GPU_LIBRARY = GPU_FOLDER / "libsvae_gpu.so"
@@ -30,10 +35,10 @@ FLAGS = [
     "-fPIC",
     "-fno-math-errno",
     "-fno-trapping-math",
-    "-fno-tree-loop-distribute-patterns",
     "-fopenmp-simd",
     "-w",
 ]
+GCC_FLAG = "-fno-tree-loop-distribute-patterns"  # clang says that it does not know it, zig stops there
 # name, size of its vectors in bytes, what the compiler may use; the library chooses when it runs
 VARIANTS = [("baseline", 16, [])]
 X86_VARIANTS = [
@@ -42,10 +47,43 @@ X86_VARIANTS = [
 ]
 
 
-def compiler() -> str | None:
-    """The C++ compiler that CXX names, or the first one found."""
+class Target(NamedTuple):
+    """A platform: the command that compiles for it, its instructions, whether GPUs are launched, the link."""
+
+    compiler: list[str]
+    x86: bool
+    gpu: bool
+    link: list[str]
+
+
+class Wheel(NamedTuple):
+    """The platform of a wheel: its tag, and the same as zig says it."""
+
+    tag: str
+    triple: str
+
+
+TARGETS = {
+    "linux-x86_64": Wheel("manylinux_2_28_x86_64", "x86_64-linux-gnu.2.28"),
+    "linux-aarch64": Wheel("manylinux_2_28_aarch64", "aarch64-linux-gnu.2.28"),
+    "macos-arm64": Wheel("macosx_11_0_arm64", "aarch64-macos.11.0"),
+    "windows-x86_64": Wheel("win_amd64", "x86_64-windows-gnu"),
+}
+
+
+def native() -> Target | None:
+    """This machine, by the C++ compiler that CXX names or the first one found; None without one."""
     names = [os.environ["CXX"]] if "CXX" in os.environ else ["c++", "g++", "clang++"]
-    return next(filter(None, map(shutil.which, names)), None)
+    found = next(filter(None, map(shutil.which, names)), None)
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    return Target([found, GCC_FLAG], x86, sys.platform == "linux", []) if found else None
+
+
+def foreign(name: str) -> Target:
+    """One of `TARGETS`, by zig."""
+    compiler = [sys.executable, "-m", "ziglang", "c++", "-target", TARGETS[name].triple]
+    link = ["-install_name", f"@rpath/{LIBRARY.name}"] if "macos" in name else []  # else where it was built
+    return Target(compiler, "x86_64" in name, name.startswith("linux"), link)
 
 
 def include_dir() -> str:
@@ -56,40 +94,51 @@ def include_dir() -> str:
     return str(Path(spec.origin).parent / "include")
 
 
-def compilations(cxx: str, out: Path, headers: str) -> list[list[str]]:
+def compilations(target: Target, out: Path, headers: str) -> list[list[str]]:
     """One command for each object file: the door to XLA, and each chain for each instruction set."""
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
-    found = [
-        [cxx, *FLAGS, *(["-DSVAE_X86"] if x86 else []), f"-I{headers}", "-c", FOLDER / "ffi.cc", "-o", out / "ffi.o"]
-    ]
-    for name, size, flags in VARIANTS + (X86_VARIANTS if x86 else []):
+    compiler = [*target.compiler, *FLAGS]
+    door = ["-DSVAE_X86"] if target.x86 else []
+    found = [[*compiler, *door, f"-I{headers}", "-c", FOLDER / "ffi.cc", "-o", out / "ffi.o"]]
+    for name, size, flags in VARIANTS + (X86_VARIANTS if target.x86 else []):
         for chain in ("gaussian", "hmm", "mixture"):
             defines = [f"-DSVAE_VARIANT={name}", f"-DSVAE_BYTES={size}"]
-            target = ["-c", FOLDER / f"{chain}.cc", "-o", out / f"{chain}_{name}.o"]
-            found.append([cxx, *FLAGS, *defines, *flags, *target])
+            found.append([*compiler, *defines, *flags, "-c", FOLDER / f"{chain}.cc", "-o", out / f"{chain}_{name}.o"])
     return [[str(word) for word in command] for command in found]
 
 
 def run(command: list[str]) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
+
+
+def compile_libraries(target: Target, folder: Path) -> list[Path]:
+    """The libraries for a target, compiled in a folder, under the names by which they are loaded."""
+    headers, cpu, gpu = include_dir(), folder / LIBRARY.name, folder / GPU_LIBRARY.name
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, compilations(target, folder, headers)))
+    objects = sorted(map(str, folder.glob("*.o")))
+    run([*target.compiler, "-shared", "-s", *target.link, *objects, "-o", str(cpu), "-pthread"])
+    if target.gpu:
+        source = str(GPU_FOLDER / "ffi.cc")
+        run([*target.compiler, *FLAGS, "-shared", "-s", f"-I{headers}", source, "-o", str(gpu)])
+    return [cpu, gpu] if target.gpu else [cpu]
+
+
+def home(library: Path) -> Path:
+    """Where a library is loaded from."""
+    return LIBRARY if library.name == LIBRARY.name else GPU_LIBRARY
 
 
 def build() -> str:
-    """Compiles the library in place; the sentence says what happened."""
-    cxx = compiler()
-    if cxx is None:
+    """Compiles the libraries in place; the sentence says what happened."""
+    target = native()
+    if target is None:
         return "no C++ compiler: the CPU kernels are not built, pure JAX serves"
     with tempfile.TemporaryDirectory() as folder:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(run, compilations(cxx, Path(folder), include_dir())))
-        objects = sorted(map(str, Path(folder).glob("*.o")))
-        run([cxx, "-shared", *objects, "-o", str(Path(folder) / LIBRARY.name), "-pthread"])
-        place(Path(folder) / LIBRARY.name, LIBRARY)
-        if sys.platform == "linux":
-            source, out = GPU_FOLDER / "ffi.cc", Path(folder) / GPU_LIBRARY.name
-            run([cxx, *FLAGS, "-shared", f"-I{include_dir()}", str(source), "-o", str(out)])
-            place(out, GPU_LIBRARY)
-    return f"built {LIBRARY.name} with {cxx}"
+        for library in compile_libraries(target, Path(folder)):
+            place(library, home(library))
+    return f"built {LIBRARY.name} with {target.compiler[0]}"
 
 
 def place(built: Path, library: Path) -> None:
@@ -100,17 +149,34 @@ def place(built: Path, library: Path) -> None:
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Adds the library to the wheel, or goes on without it."""
+    """Adds the libraries to the wheel, or goes on without them; a wheel for a named platform needs them."""
 
     def initialize(self, version, build_data):
+        name = os.environ.get("SVAE_WHEEL")
+        if name:
+            self._add_foreign(name, build_data)
+        else:
+            self._add_native(build_data)
+
+    def finalize(self, version, build_data, artifact_path):
+        if hasattr(self, "_folder"):
+            self._folder.cleanup()
+
+    def _add_foreign(self, name, build_data):
+        self._folder = tempfile.TemporaryDirectory()
+        for library in compile_libraries(foreign(name), Path(self._folder.name)):
+            build_data["force_include"][str(library)] = str(home(library).relative_to(ROOT))
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{TARGETS[name].tag}"
+
+    def _add_native(self, build_data):
         try:
             print(build())
-        except (ImportError, OSError, subprocess.CalledProcessError) as error:
-            detail = getattr(error, "stderr", None) or str(error)
-            print(f"the CPU kernels are not built, pure JAX serves: {detail}", file=sys.stderr)
+        except (ImportError, OSError, RuntimeError) as error:
+            print(f"the CPU kernels are not built, pure JAX serves: {error}", file=sys.stderr)
         if LIBRARY.exists():
             found = [path for path in (LIBRARY, GPU_LIBRARY) if path.exists()]
-            build_data["artifacts"].extend(str(path.relative_to(Path(__file__).parent)) for path in found)
+            build_data["artifacts"].extend(str(path.relative_to(ROOT)) for path in found)
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
 

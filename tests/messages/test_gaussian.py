@@ -103,7 +103,7 @@ def test_gradient_of_log_z_is_the_smoothed_statistics(x64, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("T", [1, 5])
+@pytest.mark.parametrize("T", [1, 3])
 def test_gradients_of_everything(x64, form, T):
     chain = on_device(oracles.gaussian_chain(np.random.default_rng(5), T, 2))  # J inside its cone, for differences
 
@@ -149,10 +149,10 @@ def test_samples_have_the_moments(x64, form):
 
 
 def test_random_problems_against_statsmodels(x64):
-    """60 of the thousand of benchmarks/numerics.py, in a few shapes so that few programs are compiled."""
+    """24 of the thousand of benchmarks/numerics.py, in a few shapes so that few programs are compiled."""
     rng = np.random.default_rng(8)
     smooth = jax.jit(gaussian_sequential.smooth)
-    for i in range(60):
+    for i in range(24):
         T, D = [(1, 1), (30, 2), (60, 5), (20, 10)][i % 4]
         chain = oracles.gaussian_chain(rng, T, D, missing=rng.random())
         mean, S, log_z = oracles.statsmodels(chain)

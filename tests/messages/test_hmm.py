@@ -34,7 +34,7 @@ def test_everything_is_the_enumeration(x64, form, case):
     np.testing.assert_allclose(q.states[n:], np.broadcast_to(states[-1:], q.states[n:].shape), atol=1e-12)
     np.testing.assert_allclose(q.transitions, pairs, atol=1e-12)
     np.testing.assert_allclose(q.log_z.sum(), log_z, rtol=1e-13)
-    np.testing.assert_array_equal(form.viterbi(on_device(chain))[:n], best)
+    np.testing.assert_array_equal(jax.jit(form.viterbi)(on_device(chain))[:n], best)
     node = np.where(np.isfinite(chain.node), chain.node, 0)
     np.testing.assert_allclose(q.kl[:n], (np.sum(node * q.states, -1) - q.log_z)[:n], atol=1e-11)
     assert not np.any(q.kl[n:]) and not np.any(q.log_z[n:])
@@ -45,7 +45,7 @@ def test_everything_is_the_enumeration(x64, form, case):
 def test_gradient_of_log_z_is_the_statistics(x64, form, case):
     chain = oracles.hmm_chain(np.random.default_rng(1), **case)
     _, states, pairs, _ = oracles.enumerate_paths(chain)
-    gradient = jax.grad(form.log_normalizer, allow_int=True)(on_device(chain))
+    gradient = jax.jit(jax.grad(form.log_normalizer, allow_int=True))(on_device(chain))
     np.testing.assert_allclose(gradient.node[: len(states)], states, atol=1e-12)
     np.testing.assert_allclose(gradient.log_trans, pairs, atol=1e-12)
     np.testing.assert_allclose(gradient.log_init, states[0], atol=1e-12)
@@ -65,14 +65,14 @@ def test_gradients_are_finite_beside_impossible_paths(form):
     def loss(*potentials):
         return sum(jnp.sum(jnp.sin(x)) for x in form.smooth(HMMChain(*potentials, chain.mask)))
 
-    gradient = jax.grad(loss, (0, 1, 2))(*(x.astype(np.float32) for x in chain[:3]))
+    gradient = jax.jit(jax.grad(loss, (0, 1, 2)))(*(x.astype(np.float32) for x in chain[:3]))
     assert all(np.all(np.isfinite(g)) for g in gradient)
 
 
 def test_filter_is_the_smoother_of_the_past(x64):
     chain = oracles.hmm_chain(np.random.default_rng(4), T=5, K=3)
     for form in FORMS:
-        q = form.filter(on_device(chain))
+        q = jax.jit(form.filter)(on_device(chain))
         log_z, states, *_ = oracles.enumerate_paths(chain._replace(node=chain.node[:3], mask=chain.mask[:3]))
         np.testing.assert_allclose(np.exp(q.log_states[2]), states[-1], atol=1e-12)
         np.testing.assert_allclose(q.log_z[:3].sum(), log_z, rtol=1e-12)
@@ -94,7 +94,7 @@ def test_parallel_is_sequential_on_a_longer_chain(x64):
     chain = on_device(oracles.hmm_chain(np.random.default_rng(6), T=50, K=6, real=41, impossible=True))
     a, b = (jax.jit(form.smooth)(chain) for form in FORMS)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-10), a, b)
-    np.testing.assert_array_equal(hmm_sequential.viterbi(chain), hmm_parallel.viterbi(chain))
+    np.testing.assert_array_equal(*(jax.jit(form.viterbi)(chain) for form in FORMS))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -3,6 +3,8 @@
 import functools
 import operator
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -264,6 +266,14 @@ def test_hidden_chains_in_lanes_are_each_alone(x64, K, T, B):
 def test_kernels_serve_on_the_cpu():
     assert served.form(served.GAUSSIAN, 3) is gaussian_kernels and served.form(served.STEADY, 3) is hmm_kernels
     assert "kernels" in messages.cpu_kernels()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(), reason="asks Linux")
+def test_the_widest_instructions_of_the_processor_are_taken():
+    has = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[1].split())
+    wants = {"avx512": {"avx512f", "avx512dq", "avx512vl", "avx512bw", "avx2", "fma"}, "avx2": {"avx2", "fma"}}
+    widest = next((name for name, flags in wants.items() if flags <= has), "baseline")
+    assert kernels.status().reason.endswith(os.environ.get("SVAE_KERNELS", widest))
 
 
 @pytest.mark.parametrize("name", ["avx2", "baseline"])

@@ -6,10 +6,21 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
+#ifdef _WIN32
+#include <malloc.h>
+#endif
 
 namespace svae::SVAE_VARIANT {
 
 constexpr size_t kKeep = size_t(256) << 20, kHuge = size_t(2) << 20;
+
+#ifdef _WIN32  // its C library has no aligned_alloc
+inline void* allocate(size_t alignment, size_t size) { return _aligned_malloc(size, alignment); }
+inline void release(void* memory) { _aligned_free(memory); }
+#else
+inline void* allocate(size_t alignment, size_t size) { return std::aligned_alloc(alignment, size); }
+inline void release(void* memory) { std::free(memory); }
+#endif
 
 struct Block {
   void* memory = nullptr;
@@ -19,14 +30,14 @@ struct Block {
   explicit Block(size_t bytes) {
     const size_t page = bytes >= kHuge ? kHuge : 64;
     size = (bytes + page - 1) / page * page;
-    memory = std::aligned_alloc(page, size);
+    memory = allocate(page, size);
     if (!memory) throw std::bad_alloc();
 #ifdef __linux__
     if (page == kHuge) madvise(memory, size, MADV_HUGEPAGE);
 #endif
   }
   Block(const Block&) = delete;
-  ~Block() { std::free(memory); }
+  ~Block() { release(memory); }
   void swap(Block& other) {
     void* m = memory;
     size_t s = size;

@@ -9,6 +9,9 @@
 #include "call.h"
 #include "mixture_call.h"
 #include "tasks.h"
+#ifdef SVAE_X86
+#include "processor.h"
+#endif
 
 namespace svae {
 
@@ -36,11 +39,9 @@ static Build choose() {
   const char* named = std::getenv("SVAE_KERNELS");
   const std::string wish = named ? named : "avx512";
 #ifdef SVAE_X86
-  __builtin_cpu_init();
-  if (wish == "avx512" && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-    return SVAE_BUILD(avx512);
-  if (wish != "baseline" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return SVAE_BUILD(avx2);
+  const Processor processor;
+  if (wish == "avx512" && processor.avx512) return SVAE_BUILD(avx512);
+  if (wish != "baseline" && processor.avx2) return SVAE_BUILD(avx2);
 #endif
   return SVAE_BUILD(baseline);
 }
