@@ -20,7 +20,6 @@ from svae.data.scores import adjusted_rand_index
 from svae.starting import conditionals
 from svae.starting.actions import action_features, bounded, kmeans, window_frames
 from svae.starting.chains import forward_backward
-from svae.starting.number import worth
 from svae.starting.effort import (
     COMPARED_FRAMES,
     EACH,
@@ -36,7 +35,9 @@ from svae.starting.effort import (
     counted,
     sweeps,
 )
+from svae.starting.number import worth
 
+AS_STABLE = 0.03  # of agreement, that is no difference between two weights
 UNUSED = 0.1  # of the largest sd: a latent that varies less is empty, and at unit variance it would be noise
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
@@ -149,18 +150,21 @@ def search(
 
 
 def _best(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dynamic, duration, seed, hurries):
-    """The likeliest run with the weight of the place at which runs agree best; yields after each sweep of EM."""
+    """The likeliest run with the weight of the place at which runs agree best; yields after each sweep of EM.
+
+    Of weights at which they agree about as well it is the smallest: a few starts say no more.
+    """
     part = data if len(shares) == 1 else _some(data, COMPARED_FRAMES)
     runs = yield from _em(part, K, np.repeat(shares, starts), dynamic, duration, seed, hurries)
-    stability = [_agreement(runs.labels(range(i * starts, (i + 1) * starts))) for i in range(len(shares))]
-    chosen = int(np.argmax(stability)) if len(shares) > 1 else 0
+    stability = np.array([_agreement(runs.labels(range(i * starts, (i + 1) * starts))) for i in range(len(shares))])
+    chosen = int(np.flatnonzero(stability >= np.max(stability) - AS_STABLE)[0]) if len(shares) > 1 else 0
     first = chosen * starts
     if part is not data:
         runs = yield from _em(data, K, np.repeat(shares[chosen], starts), dynamic, duration, seed, hurries)
         first = 0
     runs = yield from _paid_for(runs.only(slice(first, first + starts)))
     best, number = int(np.argmax(runs.swept.log_likelihood)), runs.swept.weights.shape[-1]
-    return States(*runs.of(best, K), shares[chosen], stability[chosen], duration, number)
+    return States(*runs.of(best, K), shares[chosen], float(stability[chosen]), duration, number)
 
 
 def _paid_for(runs: "_Runs"):
