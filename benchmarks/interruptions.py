@@ -52,6 +52,7 @@ class Life:
 
     def __init__(self, arguments: list[str], cache: Path):
         settings = os.environ | {"PYTHONPATH": str(ROOT), "JAX_COMPILATION_CACHE_DIR": str(cache)}
+        settings |= {"PYTHONFAULTHANDLER": "1"}
         settings |= {
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -74,7 +75,7 @@ class Life:
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self.process.send_signal(signal.SIGABRT)  # it then tells where each of its threads is
             self.process.wait()
             self.reader.join()
             return None
@@ -114,10 +115,11 @@ def moment(home: Path, kind: str, after: float, cache: Path, given: list[str]) -
     shutil.rmtree(out, ignore_errors=True)
     limit = ["--max-time", f"{after:.2f}s"] if kind == "TIME" else []
     life = Life([*given, *limit], cache)
+    over = False
     if kind != "TIME":
-        life.process.poll()
         time.sleep(after)
-        if life.process.poll() is None:
+        over = life.process.poll() is not None  # before the signal
+        if not over:
             life.process.send_signal(getattr(signal, f"SIG{kind}"))
     asked = life.began + after
     ended = life.ended(120.0)
@@ -127,14 +129,14 @@ def moment(home: Path, kind: str, after: float, cache: Path, given: list[str]) -
     found["answered"] = None if not answers else round(max(0.0, min(answers) - asked), 2)
     found["ended"] = None if ended is None else round(max(0.0, ended - asked), 2)
     found["says_what_is_saved"] = any(SAVED.search(line) for _, line in life.lines)
-    found["early"] = early and life.process.returncode == 0
+    found["early"] = (early or over) and life.process.returncode == 0
     found["problem"] = None if found["early"] else _problem(found)
     if is_run(out):
         again = Life(["--resume", "--out", str(out)], home / "warm")
         found["resumed"] = again.goes_on(240.0)
         found["problem"] = found["problem"] or (None if found["resumed"] else f"not resumed: {again.lines[-2:]}")
     if found["problem"]:
-        found["lines"] = [line for _, line in life.lines[-6:]]
+        found["lines"] = [line for _, line in life.lines[-6 if ended is not None else -80 :]]
     return found
 
 

@@ -32,6 +32,7 @@ class Course(NamedTuple):
     speed: Float[np.ndarray, "n L"]
     turning: Float[np.ndarray, "n L"]
     length: Float[np.ndarray, "n L"]
+    bouts: list[Stretch]  # n
 
 
 def motion(xy: Float[np.ndarray, "T P 2"], body: Float[np.ndarray, "P 2"], ends: tuple[int, int], fps: float | None):
@@ -77,7 +78,7 @@ def course(points: list[np.ndarray], moved: list[Motion], mine: list[Stretch], l
         poses[i, there] = turned(xy[t] - found.place[s.first], found.heading[s.first])
         for row, values in zip(rows, (found.speed, found.turning, found.length), strict=True):
             row[i, there] = values[t]
-    return Course(lags, poses, *rows)
+    return Course(lags, poses, *rows, chosen)
 
 
 def turned(xy: np.ndarray, heading: float) -> np.ndarray:
@@ -96,8 +97,16 @@ def middle(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def centre(poses: Float[np.ndarray, "... P 2"]) -> Float[np.ndarray, "... 1 2"]:
-    """The mean of the points that are seen; NaN where none is."""
-    seen = np.isfinite(poses).all(-1, keepdims=True)
-    count = seen.sum(-2, keepdims=True)
-    total = np.where(seen, poses, 0).sum(-2, keepdims=True)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    """The median of the points that are seen; NaN where none is."""
+    known = np.isfinite(poses).all(-1, keepdims=True)
+    none = ~known.any(-2, keepdims=True)
+    median = np.nanmedian(np.where(known, poses, np.where(none, 0.0, np.nan)), -2, keepdims=True)
+    return np.where(none, np.nan, median)
+
+
+def usual(poses: Float[np.ndarray, "n L P 2"]) -> Int[np.ndarray, " n"]:
+    """The bouts, those first that are nearest to the median of all; those of which nothing is seen last."""
+    away = np.linalg.norm(poses - middle(poses)[0], axis=-1).reshape(len(poses), -1)
+    known = np.isfinite(away)
+    mean = np.where(known, away, 0).sum(1) / np.maximum(known.sum(1), 1)
+    return np.argsort(np.where(known.any(1), mean, np.inf), kind="stable")

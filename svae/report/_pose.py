@@ -75,7 +75,7 @@ def body_figure(material: Material, found: Bodies):
 def pose_figure(material: Material, found: Bodies, k: int, video: Video | None):
     """Left the median movement; right the poses, their spread and examples; below the course in numbers."""
     done, colour = course(material, found, k), palette(len(material.usage))[k]
-    bouts = _shown(material, k, len(done.lags))
+    bouts = _shown(material, k, done)
     rows = 1 + len(bouts) + (video is not None)
     figure = new_figure(WIDTH, 1.55 * rows + 1.75)
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.5 * rows, 1.6))
@@ -90,9 +90,11 @@ def pose_figure(material: Material, found: Bodies, k: int, video: Video | None):
     return figure, places
 
 
-def _shown(material, k, frames) -> list[Stretch]:
+def _shown(material, k, done) -> list[Stretch]:
+    """Examples among the half of the bouts that go most like the median."""
     sizes = [len(p.state) for p in material.posteriors.values()]
-    return examples(material.stretches, k, sizes, EXAMPLES, 0, frames)
+    usual = [done.bouts[i] for i in _motion.usual(done.poses)[: max(EXAMPLES, len(done.bouts) // 2)]]
+    return examples(usual, k, sizes, EXAMPLES, 0, len(done.lags))
 
 
 def _when(done: Course, number: int = POSES) -> np.ndarray:
@@ -112,7 +114,7 @@ def _median_poses(found, done):
 def _movement(axes, material, found, done: Course, colour):
     """Median poses from the onset (pale) to the end (full) where the animal goes, and the paths of single bouts."""
     poses = _median_poses(found, done)
-    paths = on_screen(found, _motion.centre(done.poses)[:, :, 0])
+    paths = on_screen(found, _motion.centre(done.poses)[:, :, 0])  # no wild point moves them
     for path in paths[:: max(1, len(paths) // PATHS)]:
         axes.plot(*path.T, color="#c3c8cf", lw=0.8, alpha=0.8, zorder=1)
     shown = [j for j in _when(done, OVERLAID) if np.isfinite(poses[j]).any()]

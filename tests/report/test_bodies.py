@@ -19,7 +19,7 @@ from svae.report._dynamics import conditionals
 from svae.report._encode import write_movie
 from svae.report._look import find_look, paint
 from svae.report._material import gather
-from svae.report._motion import middle, turned
+from svae.report._motion import centre, middle, turned, usual
 from svae.report._skeleton import keep, sides
 from svae.report._video import crop, filmed
 from svae.report._words import warnings
@@ -196,6 +196,17 @@ def test_the_median_course_is_the_movement_seen_from_the_onset(walked):
     expected = BODY + np.array([SPEED / FPS * done.lags[last], 0])
     assert np.abs(median[last] - expected).max() < 3 and (high - low)[last].max() < 3
     assert turned(np.array([[0.0, 2.0]]), np.pi / 2) == pytest.approx(np.array([[2.0, 0.0]]), abs=1e-12)
+
+
+def test_examples_go_like_the_median_and_a_wild_point_moves_no_path():
+    rng = np.random.default_rng(0)
+    poses = BODY + np.arange(8)[:, None, None] * [3.0, 0.0] + rng.normal(size=(6, 8, 7, 2))
+    poses[2] -= np.arange(8)[:, None, None] * [3.0, 0.0]  # stands where the others walk
+    poses[4] = np.nan
+    assert set(usual(poses)[:4]) == {0, 1, 3, 5} and list(usual(poses)[4:]) == [2, 4]
+    poses[0, 3, 1] += 500
+    path = centre(poses)[0, :, 0]
+    assert np.linalg.norm(np.diff(path, axis=0), axis=1).max() < 10 and np.isnan(centre(poses)[4]).all()
 
 
 def test_left_points_are_on_the_left_whichever_way_y_points(walked):
