@@ -104,6 +104,7 @@ def test_a_model_a_step_and_an_answer_are_short():
 
     model = svae.make((2,), model="slds", states=3, latent_dim=2, hidden=(), steps=1, warmup_steps=0)
     assert "MNIW 3 x 2 x 3" in repr(model) and "no units of data yet" in repr(model)
+    model = svae.make((2,), model="gmm", states=3, latent_dim=2, hidden=(), steps=1, warmup_steps=0)
     data = svae.data.switching_rotations(bouts=3, bout_length=20, seed=0)
     (*_, step) = svae.fit(model, data.y)
     assert repr(step).startswith("Step 1 of 1 (fit), bound ") and len(repr(step)) < 300
