@@ -26,6 +26,7 @@ from svae import expfam, messages
 from svae.bound import value_and_grad
 from svae.fitting import updates
 from svae.fitting.program import pick, take_all
+from svae.fitting.updates import How
 from svae.messages import HMMChain, fixed_point
 from svae.pgm import _mean_field
 from svae.pgm._conditional import chain, mix
@@ -48,7 +49,7 @@ def training(state, piece):
     key = jax.random.key(0)
 
     def step():
-        taken = take_all(*placed, piece, key, state.restart, *totals, value_and_grad)
+        taken = take_all(*placed, piece, key, state.restart, *totals, How(value_and_grad))
         placed[:] = taken.model, taken.state
         return taken
 

@@ -38,7 +38,7 @@ class Config:
         network: The kind of both networks; `temporal` and `recurrent` see neighbouring frames when they recognise.
         hidden: Widths of the hidden layers; `()` leaves the linear map alone.
         precision: What the recognition network says of its certainty: one number for each dimension, or a matrix.
-        likelihood: The distribution of the data given the latent.
+        likelihood: The distribution of the data given the latent; `own` where `make` is given an observation.
         variance: The noise of a continuous likelihood: fixed, one learned number for each column, or a network's.
         missing: Tell the recognition network which entries were observed.
         weights: A point estimate of the observation network, or the paper's q(γ).
@@ -235,7 +235,7 @@ CHECKS = {
     "network": _one_of(NETWORKS),
     "hidden": _widths,
     "precision": _one_of(PRECISIONS),
-    "likelihood": _one_of(LIKELIHOODS),
+    "likelihood": _one_of((*LIKELIHOODS, OWN)),
     "variance": _one_of(VARIANCES),
     "missing": _boolean,
     "weights": _one_of(WEIGHTS),

@@ -10,11 +10,19 @@ import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
 from svae import _reprs
+from svae._networks import check_networks
 from svae.config import OWN, Config, ConfigError
 from svae.data import Layout, Preprocess, Standardize
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
 from svae.named import DEFAULT_STATES, Sizes
-from svae.nets import GaussianWeights, Places, make_observation, make_recognition, no_places
+from svae.nets import (
+    AbstractLikelihood,
+    GaussianWeights,
+    Places,
+    make_observation,
+    make_recognition,
+    no_places,
+)
 from svae.pgm import Graph, Posterior, from_tables, named, to_tables
 
 
@@ -50,6 +58,8 @@ def make(
     config: Config | None = None,
     *,
     pgm: Graph | None = None,
+    recognize: Any = None,
+    observe: Any = None,
     key: PRNGKeyArray | None = None,
     preprocess: Preprocess | None = None,
     layout: Layout | None = None,
@@ -61,6 +71,9 @@ def make(
         shape: The shape of one frame after `preprocess`: `(P,)` for P columns, `(H, W)` for images.
         config: Every option; instead of it, options by name. `help(svae.Config)` has them all.
         pgm: A latent graph of one's own, in place of one with a name.
+        recognize: A recognition network of one's own, a `svae.nets.RecognizeProtocol`; None for the usual one.
+        observe: An observation network of one's own, a `svae.nets.ObserveProtocol`, or a likelihood for the usual
+            network, which derives from `svae.nets.AbstractLikelihood`.
         key: The random key of the first weights; without one, `config.seed` gives it.
         preprocess: What every raw frame goes through first, found by `svae.data.find_preprocess`; None for nothing.
         layout: Names of what a raw frame is made of (`svae.data.layout_of`); a fit finds it where it is not given.
@@ -78,14 +91,20 @@ def make(
     if config is not None and options:
         raise ConfigError("give make either a config or options by name, not both")
     options = options if pgm is None else _sizes(pgm, options)
-    config = Config.make(options) if config is None else config
+    config = _with_observation(Config.make(options) if config is None else config, observe, options)
     shape = tuple(int(n) for n in np.atleast_1d(np.asarray(shape, int))) if np.size(shape) else ()
     key = jax.random.key(config.seed) if key is None else key
     key_q, key_recognize, key_observe = jax.random.split(key, 3)
     pgm = pgm_of(config) if pgm is None else _agreeing(pgm, config)
     scaling = jax.tree.map(jnp.asarray, Standardize(np.zeros(shape), np.ones(shape), np.zeros(shape)))
-    recognize = _recognition(shape, config, key_recognize)
-    observe = _observation(shape, config, key_observe)
+    own = recognize is not None or observe is not None
+    recognize = _recognition(shape, config, key_recognize) if recognize is None else recognize
+    if observe is None or isinstance(observe, AbstractLikelihood):
+        observe = _observation(shape, config, observe, key_observe)
+    elif config.weights == "gaussian":
+        raise ConfigError("weights='gaussian' is of our own observation networks: give yours a q(γ) by draw and kl")
+    if own:
+        check_networks(recognize, observe, shape, config.latent_dim)
     before = Preprocess() if preprocess is None else preprocess
     places = _places(pgm, shape, config)
     known = Layout() if layout is None else layout
@@ -155,14 +174,23 @@ def _recognition(shape, config: Config, key):
     )
 
 
-def _observation(shape, config: Config, key):
+def _with_observation(config: Config, observe: Any, options: dict) -> Config:
+    """The configuration says that the likelihood is of one's own where it is."""
+    if observe is None and config.likelihood == OWN:
+        raise ConfigError("a likelihood of one's own is not in its configuration: give it to make as observe=")
+    if observe is not None and options.get("likelihood", OWN) != OWN:
+        raise ConfigError("likelihood is said by observe=; leave it out")
+    return config if observe is None else dataclasses.replace(config, likelihood=OWN)
+
+
+def _observation(shape, config: Config, likelihood: AbstractLikelihood | None, key):
     """Temporal recognition has no counterpart in p(y_t | x_t), which looks at one latent: there it is residual."""
     observation = make_observation(
         shape,
         config.latent_dim,
         network={"temporal": "residual", "recurrent": "residual"}.get(config.network, config.network),
         hidden=config.hidden,
-        likelihood=config.likelihood,
+        likelihood=config.likelihood if likelihood is None else likelihood,
         variance=config.variance,
         key=key,
     )

@@ -45,7 +45,7 @@ def save(model: Any, path: str | os.PathLike, *, extra: dict | None = None) -> N
     """
     arrays, own = arrays_of(model), ["pgm"]
     if _is_whole(model.config):
-        skeleton = _build(model.shape, model.config, model.preprocess, model.layout)
+        skeleton = _build(model.shape, _with_our_likelihood(model.config), model.preprocess, model.layout)
         own = _own_parts(model, skeleton)
         if not own:
             compare(signature(arrays), skeleton, "the model")
@@ -137,8 +137,8 @@ def _skeleton(folder, manifest):
         config = Config.make(with_split_seed(manifest["config"]))
     except ConfigError as error:
         raise StoreError(f"{folder} has a configuration that this version of svae does not know: {error}") from None
-    if not _is_whole(config):
-        raise StoreError(f"{folder} holds a model with a graph of its own: load it with like=make(shape, pgm=...)")
+    if not _is_whole(config) or config.likelihood == OWN:
+        raise StoreError(f"{folder} holds a model with parts of its own: load it with like=make(...)")
     try:
         before, layout = Preprocess.from_dict(manifest["preprocess"]), Layout.from_dict(manifest["layout"])
         return _build(tuple(manifest["shape"]), config, before, layout)
@@ -151,13 +151,19 @@ def _is_whole(config: Config) -> bool:
     return config.model != OWN or bool(config.latent)
 
 
+def _with_our_likelihood(config: Config) -> Config:
+    """A configuration that can be built: an own likelihood is then found to differ."""
+    return dataclasses.replace(config, likelihood=Config.likelihood) if config.likelihood == OWN else config
+
+
 def _own_parts(model: Any, skeleton: Any) -> list[str]:
     """The parts of a model that `make` would not build like this from its configuration."""
 
     def unlike(name: str) -> bool:
         here, there = (jax.tree.flatten(getattr(tree, name, None)) for tree in (model, skeleton))
         fixed = [[leaf for leaf in leaves if not _is_array(leaf)] for leaves, _ in (here, there)]
-        return here[1] != there[1] or fixed[0] != fixed[1]
+        said = name == "observe" and model.config.likelihood == OWN
+        return said or here[1] != there[1] or fixed[0] != fixed[1]
 
     return [name for name in OWN_PARTS if unlike(name)]
 

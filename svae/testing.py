@@ -17,11 +17,14 @@ from jaxtyping import Array
 from svae import expfam
 from svae.expfam import Gaussian, LinearGaussian
 from svae.messages.fixed_point import FixedPoint, fixed_point
+from svae.nets import AbstractLikelihood
 from svae.pgm import AbstractBlock, Choice, Graph, Normal, graph
 
-__all__ = ["check_block", "check_pgm"]
+__all__ = ["check_block", "check_likelihood", "check_pgm"]
 
 T, REAL = 6, 5  # frames, the last of them padding
+CLOSE = 2e-3  # for densities in float32
+POINTS, DRAWS, MOST = 40_001, 4_000, 5_000  # of a grid, of a mean, and the largest count
 SURE = 1e9  # copies of the data: q(theta) at a point
 SHARP = 1e8  # precision that pins x
 
@@ -47,6 +50,64 @@ def check_pgm(pgm: Graph) -> None:
         _check_simulation(pgm, q)
         if len(pgm.discrete) < 2 and pgm.learned:
             _check_density(pgm, q)
+
+
+def check_likelihood(likelihood: AbstractLikelihood, *, scale: float = 1.0) -> None:
+    """Check the density of a likelihood, its mean and its draws, at locations from -`scale` to `scale`.
+
+    Args:
+        likelihood: An instance that derives from `svae.nets.AbstractLikelihood`.
+        scale: The locations that are tried.
+
+    Returns:
+        Nothing; AssertionError says in one sentence what is wrong.
+
+    Examples:
+        >>> import svae
+        >>> svae.testing.check_likelihood(svae.nets.Poisson())
+    """
+    if not isinstance(likelihood, AbstractLikelihood):
+        raise AssertionError(f"{likelihood!r} is not a likelihood: derive it from svae.nets.AbstractLikelihood")
+    nothing = jnp.zeros(0)
+    density = jax.vmap(lambda y, at: likelihood.log_prob(y[None], at[None], nothing), (0, None))
+    y, weights = _support(likelihood)
+    for at in jnp.linspace(-scale, scale, 3):
+        total = float(jnp.sum(jnp.exp(density(y, at)) * weights))
+        _require(abs(total - 1) < CLOSE, f"the density at the location {float(at):.3g} sums to {total:.4g}, not to 1")
+        drawn = likelihood.sample(jnp.full(DRAWS, at), nothing, key=jax.random.key(0))
+        _require((drawn >= likelihood.low) & (drawn <= likelihood.high), "a draw lies outside of low and high")
+        mean, found, spread = (float(a) for a in (likelihood.mean(at[None])[0], jnp.mean(drawn), jnp.std(drawn)))
+        away = abs(found - mean)
+        words = f"the mean of draws at the location {float(at):.3g} is {found:.4g}, and `mean` says {mean:.4g}"
+        _require(away < 5 * spread / DRAWS**0.5 + CLOSE * (1 + abs(mean)), words)
+    _check_gaps(likelihood, likelihood.sample(jnp.zeros(3), nothing, key=jax.random.key(1)), nothing)
+
+
+def _support(likelihood: AbstractLikelihood) -> tuple[Array, Array]:
+    """Points over the range of an entry and their weights: whole numbers, or a grid that is dense in the middle."""
+    low, high = likelihood.low, likelihood.high
+    if likelihood.discrete:
+        y = jnp.arange(max(low, -MOST), min(high, MOST) + 1)
+        return y, jnp.ones_like(y)
+    if np.isfinite(low) and np.isfinite(high):
+        y = low + (high - low) * (jnp.arange(POINTS) + 0.5) / POINTS
+        return y, jnp.full_like(y, (high - low) / POINTS)
+    u = jnp.linspace(-12.0, 12.0, POINTS)
+    step = 24.0 / (POINTS - 1)
+    if not np.isfinite(low) and not np.isfinite(high):
+        return jnp.sinh(u), jnp.cosh(u) * step
+    y = jnp.exp(u)
+    return (low + y, y * step) if np.isfinite(low) else (high - y, y * step)
+
+
+def _check_gaps(likelihood: AbstractLikelihood, y: Array, nothing: Array) -> None:
+    """What is missing says nothing, and no derivative is lost to it."""
+    score = lambda at, y: likelihood.log_prob(y, at, nothing)  # noqa: E731
+    gaps = y.at[1].set(jnp.nan)
+    value, slope = jax.value_and_grad(score)(jnp.zeros(3), gaps)
+    rest = score(jnp.zeros(2), y[jnp.array([0, 2])])
+    _require(jnp.isfinite(value) & jnp.all(jnp.isfinite(slope)), "a missing entry makes the density or its slope NaN")
+    _require((jnp.abs(value - rest) < CLOSE) & (slope[1] == 0), "a missing entry counts: leave NaN out of the sum")
 
 
 def _compiled(function: Callable) -> Callable:

@@ -12,6 +12,7 @@ from svae.data import DataError, Recordings, bout_frames, preprocessed, recordin
 from svae.fitting.prepare import divided
 from svae.model import SVAE
 from svae.named import DEFAULT_STATES
+from svae.nets import likelihood_of
 from svae.pgm import Dynamics, Markov, Normal, graph
 
 KINDS = {  # graphs of D dimensions and a chain z
@@ -42,8 +43,9 @@ class Baselines(NamedTuple):
 
 def baselines(model: SVAE, data: Any) -> Baselines:
     """Of raw recordings that `model` was fitted to: its split, latent dimension, states and target duration."""
-    if model.config.likelihood in ("bernoulli", "poisson"):
-        return Baselines({}, 0, f"PCA gives a density, which does not compare with a {model.config.likelihood} model")
+    likelihood = likelihood_of(model.observe)
+    if not likelihood.standardized:
+        return Baselines({}, 0, f"PCA gives a density, which does not compare with a {likelihood.title} model")
     train, held = (None if part is None else standardized(part, model.scaling) for part in _divided(model, data))
     if held is None:
         return Baselines({}, 0, "nothing was held out")

@@ -110,7 +110,9 @@ def ours(problem):
     placed = state.models, state.optimizer
 
     def run():
-        taken = program.take(program.take_all, placed, problem.piece, keys, totals, bound.value_and_grad, None)
+        taken = program.take(
+            program.take_all, placed, problem.piece, keys, totals, updates.How(bound.value_and_grad), None
+        )
         return np.asarray(jax.block_until_ready(taken).bound.bound)
 
     return run

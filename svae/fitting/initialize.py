@@ -13,7 +13,16 @@ from jaxtyping import Array
 from svae import expfam
 from svae.expfam import Gaussian
 from svae.model import SVAE
-from svae.nets import START_SD, with_linear_map, with_noise, with_precision
+from svae.nets import (
+    START_SD,
+    GaussianWeights,
+    Observation,
+    Recognition,
+    likelihood_of,
+    with_linear_map,
+    with_noise,
+    with_precision,
+)
 from svae.starting import UNUSED, States, kmeans, never, place_of_states, result, search
 
 SMALLEST = 1e-12
@@ -63,13 +72,27 @@ def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
     """The networks with their linear maps set to PCA of frames (N, *event); others are left as they are."""
     found = pca(frames.reshape(len(frames), -1), model.config.latent_dim)
     model = _with_components(model, found)
-    if model.recognize.linear is None or model.config.likelihood in ("bernoulli", "poisson"):
+    if not _linear(model) or cold(model):
         return model
     W, b, sd = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b, _noise(model, found)))
     # as sure of x as the observation network is at its start
     recognize = with_precision(with_linear_map(model.recognize, W, b), (W / sd[:, None] ** 2).T @ W)
     observe = with_noise(with_linear_map(model.observe, W, b), sd.reshape(model.shape))
     return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, observe))
+
+
+def cold(model: SVAE) -> str:
+    """Why networks do not begin at PCA, where a person would not expect it; else ""."""
+    if not isinstance(model.recognize, Recognition):
+        return "The recognition network is your own, so the networks begin as they are and not at PCA."
+    if not isinstance(model.observe, Observation | GaussianWeights):
+        return "The observation network is your own, so the networks begin as they are and not at PCA."
+    return ""
+
+
+def _linear(model: SVAE) -> bool:
+    """Whether there is a linear map to set, and what it gives has the units of the data."""
+    return getattr(model.recognize, "linear", None) is not None and likelihood_of(model.observe).additive
 
 
 def _with_components(model: SVAE, found: PCA) -> SVAE:

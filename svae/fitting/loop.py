@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, PRNGKeyArray
 
 from svae import _reprs
@@ -22,6 +23,7 @@ from svae.devices import agreed, local, replicated
 from svae.fitting import updates
 from svae.fitting.duration import settled
 from svae.fitting.held_out import HeldOut, held_out_bound
+from svae.fitting.initialize import cold
 from svae.fitting.prepare import FitError, Prepared, prepare, sizes
 from svae.fitting.program import Taken, keys_of_step, pick, stack, take, take_all
 from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
@@ -48,9 +50,9 @@ class FitState(NamedTuple):
         return _reprs.state_text(self)
 
 
-def start(models: SVAE) -> FitState:
+def start(models: SVAE, optimizer: optax.GradientTransformation | None = None) -> FitState:
     """The state before the first step, from warm models with a leading axis for restarts."""
-    optimizer = updates.networks_optimizer(models.config)
+    optimizer = updates.networks_optimizer(models.config) if optimizer is None else optimizer
     states = eqx.filter_vmap(lambda m: updates.init(m, optimizer))(models)
     zero = jnp.zeros((), jnp.int32)
     return FitState(models, states, zero, zero, pick(models, 0), jnp.full((), -jnp.inf, jnp.float32), zero, zero)
@@ -78,6 +80,7 @@ def fit(
     *,
     key: PRNGKeyArray | None = None,
     estimator: Callable = value_and_grad,
+    optimizer: optax.GradientTransformation | None = None,
     resume: FitState | None = None,
     warm: Sequence[Warm] = (),
     is_over: Callable[[], bool] = never,
@@ -92,8 +95,9 @@ def fit(
         data: Recordings: an array (T, *event), a list or a dict of such, or what `load` returns. NaN is missing.
         key: The random key of the fit; without one, `config.seed` gives it.
         estimator: The gradient of the bound: `value_and_grad`, or another function of its signature.
-        resume: The `state` of an earlier step; the steps after it come out as they would have then. Data, key and
-            estimator must be the same.
+        optimizer: Of the networks: any optax chain, whose steps descend; None for Adam with `config.learning_rate`.
+        resume: The `state` of an earlier step; the steps after it come out as they would have then. Data, key,
+            estimator and optimizer must be the same.
         warm: Restarts whose warm-up an earlier fit has done.
         is_over: Asked before each step. Once it says so, the model that there is is measured, and one last step, of
             the phase "end", carries the better one of it and the best before.
@@ -119,27 +123,29 @@ def fit(
     config = model.config
     key_warm, key_fit = jax.random.split(jax.random.key(config.seed) if key is None else key)
     model, prepared, notes = prepare(model, data)
+    how = updates.How(estimator, optimizer)
+    notes = [*notes, *filter(None, [cold(model)])]
     if resume is None:
         models = []
         for restart, restart_key in enumerate(jax.random.split(key_warm, config.restarts)):
             found = model
             before = warm[restart] if restart < len(warm) else None
-            for step in warm_up(model, prepared, restart_key, restart, before, hurries):
+            for step in warm_up(model, prepared, restart_key, restart, before, how, hurries):
                 found = step.model
                 yield step._replace(note=" ".join([*notes, step.note]).strip())
                 notes = []
             models.append(found)
-        first = _started(start(settled(agreed(stack(models)), prepared)), prepared, key_fit)
+        first = _started(start(settled(agreed(stack(models)), prepared), optimizer), prepared, key_fit)
         yield first
         resume = first.state
-    yield from _train(resume, prepared, key_fit, estimator, is_over)
+    yield from _train(resume, prepared, key_fit, how, is_over)
 
 
 def _train(
-    state: FitState, data: Prepared, key: PRNGKeyArray, estimator: Callable, is_over: Callable[[], bool]
+    state: FitState, data: Prepared, key: PRNGKeyArray, how: updates.How, is_over: Callable[[], bool]
 ) -> Iterator[Step]:
     config, mesh, told_at = state.models.config, mesh_for(data, state.models.config), time.monotonic()
-    ready = functools.partial(_ahead, data, sizes(data), key, estimator, mesh)
+    ready = functools.partial(_ahead, data, sizes(data), key, how, mesh)
     i = int(state.done)
     running = taken = None
     while not finished(state):
@@ -200,10 +206,10 @@ def _between(state: FitState, phase: str, held: float) -> Step:
     return Step(warm + int(state.done), warm + config.steps, phase, model, np.nan, held, 0, np.nan, "", state=state)
 
 
-def _ahead(data: Prepared, totals, key, estimator, mesh, i: int, placed: tuple, restart) -> tuple[Batch, Taken]:
+def _ahead(data: Prepared, totals, key, how, mesh, i: int, placed: tuple, restart) -> tuple[Batch, Taken]:
     """Step i on its way: its batch, and what will be there when it is done."""
     piece = batch_at(data, placed[0].config, i)
-    return piece, take(take_all, placed, piece, (key, restart), totals, estimator, mesh)
+    return piece, take(take_all, placed, piece, (key, restart), totals, how, mesh)
 
 
 def _measures(config, done: int) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from svae._program_memory import make_room
+from svae.config import OWN
 from svae.data import (
     Batch,
     Moments,
@@ -35,9 +36,7 @@ from svae.data import (
     windows,
 )
 from svae.model import SVAE, with_layout
-
-RANGES = {"bernoulli": (0.0, 1.0), "poisson": (0.0, np.inf)}  # what a likelihood can be asked about
-
+from svae.nets import likelihood_of
 
 NUMBERS = 2**25  # that a batch of whole recordings may hold, about; longer ones are cut into windows
 WINDOWED = 2**23  # that a batch of such windows may hold: enough for a step, and little beside the program itself
@@ -67,8 +66,9 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     notes = [*data.notes, *said, *_wild(raw, model)]
     data = settled(preprocessed(raw, model.preprocess))
     notes += check(data)
-    if model.config.likelihood in RANGES:
-        check_range(data, *RANGES[model.config.likelihood], f"likelihood={model.config.likelihood}")
+    likelihood = likelihood_of(model.observe)
+    if np.isfinite([likelihood.low, likelihood.high]).any():
+        check_range(data, likelihood.low, likelihood.high, f"likelihood={_named(model)}")
     if data.sequences[0].shape[1:] != model.shape:
         raise FitError(
             f"the model is for frames of shape {model.shape}, the data have {data.sequences[0].shape[1:]}; make it anew"
@@ -101,6 +101,11 @@ def _wild(data: Recordings, model: SVAE) -> list[str]:
     ]
 
 
+def _named(model: SVAE) -> str:
+    """The likelihood by its option, or what it is called where it is of one's own."""
+    return model.config.likelihood if model.config.likelihood != OWN else likelihood_of(model.observe).title
+
+
 def divided(data: Recordings, config) -> tuple[Recordings, Recordings | None]:
     """Recordings to fit to and recordings held out; None where there is too little to hold any out."""
     hold = config.held_out > 0 and (len(data.sequences) > 2 or min(map(len, data.sequences)) > 20)
@@ -114,7 +119,7 @@ def _volume(found: Moments, frames: int, scaling: Standardize) -> float:
 
 def _units(model: SVAE, found: Moments) -> Standardize:
     """Images share one unit, columns have their own; counts and bits keep theirs."""
-    if model.config.likelihood in ("bernoulli", "poisson"):
+    if not likelihood_of(model.observe).standardized:
         return Standardize(np.zeros(()), np.ones(())).in_float32(model.shape)
     units = global_units(found) if len(model.shape) > 1 else entry_units(found, model.shape)
     return units.in_float32(model.shape)

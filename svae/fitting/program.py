@@ -35,9 +35,9 @@ class Taken(NamedTuple):
     done: Array | None = None  # steps taken by now
 
 
-def _take(model, state, piece, key, num_data, frames, estimator) -> Taken:
-    bound, gradient = estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
-    update = updates.update(model, gradient, state, updates.networks_optimizer(model.config), 1.0 / frames)
+def _take(model, state, piece, key, num_data, frames, how: updates.How) -> Taken:
+    bound, gradient = how.estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
+    update = updates.update(model, gradient, state, how.of(model.config), 1.0 / frames)
     return Taken(update.model, update.state, bound, update.good, _finite(gradient, bound.bound, update.good))
 
 
@@ -51,26 +51,26 @@ def _finite(gradient: Any, bound: Array, good: Bool[Array, ""]) -> Finite:
 
 
 @eqx.filter_jit
-def take_one(model, state, piece, key, num_data, frames, estimator: Callable) -> Taken:
+def take_one(model, state, piece, key, num_data, frames, how: updates.How) -> Taken:
     """Compiled once for a config and a shape, however many fits use it."""
-    return everywhere(_take(model, state, piece, key, num_data, frames, estimator))
+    return everywhere(_take(model, state, piece, key, num_data, frames, how))
 
 
-def take_all(models, states, piece, key, restart, num_data, frames, estimator: Callable) -> Taken:
+def take_all(models, states, piece, key, restart, num_data, frames, how: updates.How) -> Taken:
     """All restarts in one program: the leading axis of the models and their states; `restart` is shown."""
     arrays, rest = _arrays_and_rest(models)
-    taken = _all(rest, estimator)(arrays, states, piece, key, restart, num_data, frames)
+    taken = _all(rest, how)(arrays, states, piece, key, restart, num_data, frames)
     return taken._replace(model=_whole(taken.model, rest), shown=_whole(taken.shown, rest))
 
 
 @functools.lru_cache(maxsize=64)
-def _all(rest, estimator: Callable) -> Callable:
+def _all(rest, how: updates.How) -> Callable:
     """The program of `take_all`. It is plain `jit`: `filter_jit` waits until what it has started is done."""
 
     @jax.jit
     def program(arrays, states, piece, key, restart, num_data, frames):
         def one(arrays, state, key):
-            taken = _take(_whole(arrays, rest), state, piece, key, num_data, frames, estimator)
+            taken = _take(_whole(arrays, rest), state, piece, key, num_data, frames, how)
             return taken._replace(model=eqx.filter(taken.model, eqx.is_array))
 
         every = jax.vmap if len(states.step) > 1 else _alone  # an axis of one in every product costs a fifth of a step
@@ -110,10 +110,10 @@ def _alone(function: Callable) -> Callable:
     return lambda *trees: add(function(*(pick(tree, 0) for tree in trees)))
 
 
-def take(program: Callable, placed: tuple, piece: Batch, keys: tuple, totals: tuple, estimator: Callable, mesh):
+def take(program: Callable, placed: tuple, piece: Batch, keys: tuple, totals: tuple, how: updates.How, mesh):
     """One step of `take_one` or `take_all` over a mesh, from models and states on all of its devices to the same."""
     with over(mesh), others_alive():
-        taken = program(*placed, spread(piece, mesh), *replicated((*keys, *totals), mesh), estimator)
+        taken = program(*placed, spread(piece, mesh), *replicated((*keys, *totals), mesh), how)
         return taken if jax.process_count() == 1 else jax.block_until_ready(taken)
 
 

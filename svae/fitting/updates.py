@@ -1,6 +1,7 @@
 """Two kinds of steps in one update: natural steps for q(theta) and the noise, any optax chain for the networks."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -25,6 +26,17 @@ class State(NamedTuple):
     networks: Any  # of optax, for all weights in one vector
     damping: Float[Array, ""]  # shrinks all steps after a failure, and recovers
     step: Int[Array, ""]
+
+
+class How(NamedTuple):
+    """What a fit is free to choose: the gradient of the bound, and the optimiser of the networks; None for its own."""
+
+    estimator: Callable
+    optimizer: optax.GradientTransformation | None = None
+
+    def of(self, config: Config) -> optax.GradientTransformation:
+        """The optimiser of the networks."""
+        return networks_optimizer(config) if self.optimizer is None else self.optimizer
 
 
 class Update(NamedTuple):

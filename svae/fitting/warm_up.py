@@ -39,11 +39,17 @@ class Warm(NamedTuple):
 
 
 def warm_up(
-    model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, before: Warm | None, hurries: Callable[[], bool]
+    model: SVAE,
+    data: Prepared,
+    key: PRNGKeyArray,
+    restart: int,
+    before: Warm | None,
+    how: updates.How,
+    hurries: Callable[[], bool],
 ) -> Iterator[Step]:
     """The steps of one restart, those that it has `before` left out; the model of the last has networks and states."""
     if before is None:
-        model = yield from _networks(model, data, key, restart)
+        model = yield from _networks(model, data, key, restart, how)
     elif before.has_states:
         yield _of_states(before.model, restart, 1.0)
         return
@@ -79,18 +85,21 @@ def _of_states(model: SVAE, restart: int, share: float) -> Step:
     return Step(done, total, "states", model, np.nan, np.nan, 0, np.nan, "", share=share)
 
 
-def _networks(model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int) -> Generator[Step, None, SVAE]:
+def _networks(
+    model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, how: updates.How
+) -> Generator[Step, None, SVAE]:
     """The steps of a short VAE from PCA; gives the model with its networks."""
     config, seed = model.config, model.config.seed + restart
     model = initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
     simple = _with_standard(model)
-    state = updates.init(simple, updates.networks_optimizer(config))
+    how = how._replace(estimator=value_and_grad)
+    state = updates.init(simple, how.of(config))
     totals, first, mesh = sizes(data), restart * config.warmup_steps, mesh_for(data, config)
     placed = replicated((simple, state), mesh)
     for i in range(config.warmup_steps):
         started = time.monotonic()
         piece = batch_at(data, config, i)
-        taken = take(take_one, placed, piece, (jax.random.fold_in(key, i),), totals, value_and_grad, mesh)
+        taken = take(take_one, placed, piece, (jax.random.fold_in(key, i),), totals, how, mesh)
         placed, taken = (taken.model, taken.state), local(taken)
         note = failure(taken, i, data, config)
         give_up(taken.state.damping, i, note)

@@ -42,6 +42,7 @@ from svae.nets.observation import (
     with_noise,
 )
 from svae.nets.places import Places, no_places
+from svae.nets.protocols import AbstractLikelihood, ObserveProtocol, RecognizeProtocol, likelihood_of
 from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
 from svae.nets.trunks import ACTIVATIONS
 from svae.nets.weights import GaussianWeights
@@ -55,6 +56,7 @@ __all__ = [
     "RECOGNITION_NETWORKS",
     "START_SD",
     "VARIANCES",
+    "AbstractLikelihood",
     "Bernoulli",
     "Conjugate",
     "FixedScale",
@@ -63,12 +65,15 @@ __all__ = [
     "LearnedScale",
     "NetworkScale",
     "Observation",
+    "ObserveProtocol",
     "Places",
     "Poisson",
     "Recognition",
+    "RecognizeProtocol",
     "StudentT",
     "after_noise_step",
     "conjugate",
+    "likelihood_of",
     "make_observation",
     "make_recognition",
     "no_places",

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax.lax import lgamma
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from svae.nets.protocols import AbstractLikelihood
+
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 LEAST_SD = 0.01  # of the noise of an entry in model units, for every model: pixels that never change say nothing
 LOG_SD_RANGE = 5.0  # a network may change log sd by this much: an sd free to vanish makes the likelihood unbounded
@@ -82,8 +84,10 @@ def _gaussian_backward(kept, d):
 gaussian_log_prob.defvjp(_gaussian_forward, _gaussian_backward)
 
 
-class GaussianNoise(eqx.Module):
+class GaussianNoise(AbstractLikelihood):
     """y ~ N(location, sd²)."""
+
+    title, additive = "Gaussian", True
 
     scale: Scale
 
@@ -99,8 +103,10 @@ class GaussianNoise(eqx.Module):
         return location + jnp.exp(self.scale(features)) * noise
 
 
-class StudentT(eqx.Module):
+class StudentT(AbstractLikelihood):
     """y = location + sd t, t ~ Student(ν), ν = 1 + softplus(raw_dof) learned, one for all entries; it starts at 4."""
+
+    title, additive = "Student t", True
 
     scale: Scale
     raw_dof: Float[Array, ""]
@@ -125,8 +131,10 @@ class StudentT(eqx.Module):
         return location + jnp.exp(self.scale(features)) * noise
 
 
-class Bernoulli(eqx.Module):
+class Bernoulli(AbstractLikelihood):
     """y ~ Bernoulli(σ(location)); y between 0 and 1 is read as a fraction."""
+
+    title, low, high, discrete, standardized = "Bernoulli", 0.0, 1.0, True, False
 
     def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Float[Array, ""]:
         y, observed = _shown(y)
@@ -139,8 +147,10 @@ class Bernoulli(eqx.Module):
         return jax.random.bernoulli(key, self.mean(location)).astype(location.dtype)
 
 
-class Poisson(eqx.Module):
+class Poisson(AbstractLikelihood):
     """y ~ Poisson(softplus(location)): unlike exp, the link neither overflows nor bends a linear map at high rates."""
+
+    title, low, discrete, standardized = "Poisson", 0.0, True, False
 
     def log_prob(self, y: Float[Array, " P"], location: Float[Array, " P"], features: Array) -> Float[Array, ""]:
         y, observed = _shown(y)
@@ -153,7 +163,7 @@ class Poisson(eqx.Module):
         return jax.random.poisson(key, self.mean(location)).astype(location.dtype)
 
 
-Likelihood = GaussianNoise | StudentT | Bernoulli | Poisson
+Likelihood = AbstractLikelihood
 
 
 def log_softplus(a: Float[Array, "*event"]) -> Float[Array, "*event"]:

@@ -156,13 +156,13 @@ def make_observation(
     *,
     network: str,
     hidden: tuple[int, ...],
-    likelihood: str,
+    likelihood: str | Likelihood,
     variance: str,
     sd: float = START_SD,
     activation: str = "tanh",
     key: PRNGKeyArray,
 ) -> Observation:
-    """An observation network, by the names in OBSERVATION_NETWORKS, LIKELIHOODS and VARIANCES.
+    """An observation network, by the names in OBSERVATION_NETWORKS, LIKELIHOODS and VARIANCES, or a likelihood itself.
 
     `hidden` are widths (channels for conv; unused by affine). `sd` is the fixed or the initial sd. Bernoulli and
     Poisson have no variance of their own and pass it by.
@@ -179,7 +179,9 @@ def make_observation(
     P = math.prod(event_shape)
     linear = Embed(partial_isometry(P, latent_dim, key=key_linear), jnp.zeros(P)) if kind.linear else None
     scale: Scale = choose("variance", variance, VARIANCES)(sd, event_shape, head, key=key_scale)
-    return Observation(trunk, correction, linear, choose("likelihood", likelihood, LIKELIHOODS)(scale), event_shape)
+    named = isinstance(likelihood, str)
+    chosen = choose("likelihood", likelihood, LIKELIHOODS)(scale) if named else likelihood
+    return Observation(trunk, correction, linear, chosen, event_shape)
 
 
 def after_noise_step(old: Noisy, new: Noisy, slope: Noisy, rate: Float[Array, ""]) -> Noisy:

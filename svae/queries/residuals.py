@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from svae.model import SVAE
-from svae.nets import GaussianNoise, StudentT
+from svae.nets import likelihood_of
 
 FRAMES = 256  # before the forecast that are looked at
 ERRORS = 2.0  # standard errors above zero where an autocorrelation begins to count
@@ -31,7 +31,7 @@ def residual(
     model: SVAE, y: Float[Array, "T *event"], x: Float[Array, "T D"], last: Int[Array, ""], horizon: int
 ) -> Residual:
     """Of one recording that ends with frame `last`, its latents at x; zero for likelihoods without additive noise."""
-    if not isinstance(model.observe.likelihood, GaussianNoise | StudentT):
+    if not likelihood_of(model.observe).additive:
         return Residual(jnp.zeros((horizon, *y.shape[1:]), y.dtype), jnp.zeros(horizon, y.dtype))
     frames = last + 1 - min(FRAMES, len(y)) + jnp.arange(min(FRAMES, len(y)))
     seen = y[jnp.maximum(frames, 0)].reshape(len(frames), -1)

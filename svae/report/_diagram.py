@@ -3,10 +3,10 @@
 import numpy as np
 
 from svae.experiments._figures import BLUE, ORANGE, new_figure
+from svae.nets import likelihood_of
 from svae.report._material import Material
 
 RADIUS = 0.33
-LIKELIHOODS = {"gaussian": "Gaussian", "bernoulli": "Bernoulli", "poisson": "Poisson", "student_t": "Student t"}
 
 
 def diagram(material: Material):
@@ -84,7 +84,7 @@ def _words(axes, material, x, rows):
     said = {
         "z": f"state, one of {len(material.usage)}",
         "x": f"latent, {config.latent_dim} dimensions",
-        "y": f"frame, {shape} numbers\n{LIKELIHOODS[config.likelihood]}, network: {config.network}",
+        "y": f"frame, {shape} numbers\n{likelihood_of(model.observe).title}, network: {config.network}",
     }
     for name, y in rows.items():
         axes.text(x, y, said[name], va="center", fontsize=11, color="#222222")

@@ -6,7 +6,7 @@ Before the first of them there is checkpoints/warm-0: the model of a restart wit
 import contextlib
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,13 +47,13 @@ def save_warm(run: Path, restart: int, warm: Warm) -> None:
         store.save(warm.model, run / FOLDER / f"{WARM}{restart}", extra={"has_states": warm.has_states})
 
 
-def warm(run: Path) -> list[Warm]:
+def warm(run: Path, like: Any = None) -> list[Warm]:
     """The restarts that are warm, in order; what is damaged is passed over, and computed again."""
     found: list[Warm] = []
     with contextlib.suppress(StoreError):
         for number in range(warm_restarts(run)):
             folder = run / FOLDER / f"{WARM}{number}"
-            found.append(Warm(store.load_model(folder), store.load_extra(folder).get("has_states") is True))
+            found.append(Warm(store.load_model(folder, like=like), store.load_extra(folder).get("has_states") is True))
     return found
 
 

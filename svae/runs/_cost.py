@@ -18,6 +18,7 @@ from svae.fitting.loop import start
 from svae.fitting.prepare import Prepared, prepare, sizes
 from svae.fitting.program import stack, take, take_all
 from svae.fitting.steps import batch_at, mesh_for
+from svae.fitting.updates import How
 from svae.fitting.warm_up import STATE_FRAMES
 from svae.model import SVAE
 from svae.starting import effort, search
@@ -97,7 +98,7 @@ def _step(model: SVAE, data: Prepared, config: Config) -> tuple[float, float]:
     while len(seconds) < 3 or (len(seconds) < STEPS and sum(seconds[1:]) < STEPPING):
         started = time.perf_counter()
         piece = batch_at(data, config, len(seconds))
-        taken = take(take_all, placed, piece, keys, sizes(data), value_and_grad, mesh)
+        taken = take(take_all, placed, piece, keys, sizes(data), How(value_and_grad), mesh)
         jax.block_until_ready(taken.bound)
         placed = taken.model, taken.state
         seconds.append(time.perf_counter() - started)

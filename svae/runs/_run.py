@@ -41,8 +41,9 @@ def is_run(path: str | os.PathLike) -> bool:
 class Run:
     """The folder of a run that is going on, was stopped, or is finished."""
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, *, like: Any = None):
         self.path = Path(path)
+        self.like = like  # a model made of the same parts, where they are of one's own
         if not is_run(self.path):
             raise RunError(f"{self.path} is not a run folder: it has no {PROVENANCE}; name the folder that `fit` wrote")
         found = self.provenance().get("format")
@@ -101,7 +102,7 @@ class Run:
         finished, best = self.path / MODEL, self.path / "checkpoints" / "best"
         if not finished.exists() and not best.exists():
             raise RunError(f"{self.path} has no model yet; wait for the first measurement, or resume it")
-        return load_model(finished if finished.exists() else best)
+        return load_model(finished if finished.exists() else best, like=self.like)
 
     def recordings(self) -> tuple[str, ...]:
         """The names of the recordings that the run was started with."""

@@ -53,7 +53,7 @@ def begin(run: Run, model: SVAE, watch: Watch) -> tuple[Session, Begin]:
     """Cut the run back to its newest checkpoint, and go on from there."""
     point, warm = _checkpoints.newest(run.path), []
     if point is None and jax.process_count() == 1:  # other processes would have to begin there as well
-        warm = _checkpoints.warm(run.path)[: model.config.restarts]
+        warm = _checkpoints.warm(run.path, run.like)[: model.config.restarts]
     step = len(warm) * model.config.warmup_steps if point is None else point.step
     state = None if point is None else _restored(run, model, point)
     _tell(run.path, run.provenance(), step)

@@ -81,12 +81,19 @@ def _model(run: Run, data: Recordings, resume: bool, watch: Watch) -> SVAE:
 
     def checked():
         require(run, data, resume)
-        return new_model(data, run.config)
+        return new_model(data, run.config) if run.like is None else _own(run)
 
     try:
         return done(checked, watch)
     except Left:
         raise RunError(f"the time was over before the fit began: {saved(run)}; give it more") from None
+
+
+def _own(run: Run) -> SVAE:
+    """The model of one's own that the run is of."""
+    if run.like.config != run.config:
+        raise RunError(f"{run.path} was started with another configuration than that of the model in like=")
+    return run.like
 
 
 def _why(error: BaseException) -> str:

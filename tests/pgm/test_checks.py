@@ -14,10 +14,10 @@ from svae.pgm import Choice, Dynamics, GraphError, Markov, Normal, SemiMarkov, g
 from svae.pgm._block import whole
 from svae.pgm.semi_markov import SemiMarkovGlobals, SemiMarkovPath
 from svae.testing import check_block, check_pgm
-from tests.graphs import made
+from tests import graphs
 
 GRAPHS = {
-    **{name: functools.partial(made, name, 2, 3, concentration=1.0, stickiness=1.0) for name in MODELS},
+    **{name: functools.partial(graphs.made, name, 2, 3, concentration=1.0, stickiness=1.0) for name in MODELS},
     "durations": lambda: graph(z=SemiMarkov(3, longest=4), x=Dynamics(2, given="z")),
     "durations beside a chain": lambda: graph(a=SemiMarkov(2, longest=3), b=Markov(2), x=Normal(2, add=("a", "b"))),
     "inputs and switches": lambda: graph(z=Markov(3), x=Dynamics(2, given="z", inputs=2), w=Dynamics(1, inputs=2)),
