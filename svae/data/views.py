@@ -199,8 +199,10 @@ def _gather(y, frames, out, rows):
 
 
 def _by_number(y):
-    """Whether any frames of a sequence can be had at once, and hold few numbers."""
+    """Whether any frames of a sequence can be had at once, without those around them, and hold few numbers."""
     while isinstance(y, Mapped | Picked | Sliced):
+        if getattr(y, "reach", 0):
+            return False
         y = y.source
     y = y.source if isinstance(y, Floats) else y
     return isinstance(y, np.ndarray) and not isinstance(y, np.memmap) and int(np.prod(y.shape[1:])) < LARGE

@@ -150,3 +150,10 @@ def test_frames_of_views_by_number_are_those_of_slices():
     found = data.sample_frames(svae.data.Recordings((seen,), ("r",), None), 10, seed=1)
     frames = np.random.default_rng(1).permutation(40)[:10]
     np.testing.assert_array_equal(found, seen[:][frames])
+
+
+def test_frames_by_number_of_a_view_that_looks_around_are_those_of_slices():
+    y = data.views.Floats(np.random.default_rng(0).normal(size=(40, 3)))
+    steps = data.views.Mapped(y, lambda f: np.gradient(f, axis=0), (3,), reach=1)
+    found = data.sample_frames(svae.data.Recordings((steps,), ("r",), None), 10, seed=1)
+    np.testing.assert_array_equal(found, steps[:][np.random.default_rng(1).permutation(40)[:10]])
