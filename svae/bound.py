@@ -31,6 +31,7 @@ class Evidence(NamedTuple):
     usage: Float[Array, " K"]  # expected frames in each state
     residual: Float[Array, ""]  # of the worst mean field fixed point
     labels: Int[Array, " T"]  # the likeliest state of each frame of the first sequence
+    each: Float[Array, "B T"]  # log likelihood - kl of every counted frame, 0 elsewhere
 
 
 class Bound(NamedTuple):
@@ -70,7 +71,8 @@ def evidence(
 
     found = by_rows(one, arrays, (y, mask, counted, keys))
     sums = jax.tree.map(lambda x: jnp.sum(x, 0), found)
-    return sums._replace(residual=jnp.max(found.residual), labels=found.labels[0])
+    each = found.each.reshape(mask.shape)
+    return sums._replace(residual=jnp.max(found.residual), labels=found.labels[0], each=each)
 
 
 def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
@@ -90,7 +92,8 @@ def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
     total = lambda terms: compensated_sum(jnp.where(counted, terms, 0).reshape(-1))  # noqa: E731
     usage = jnp.sum(jnp.where(counted[..., None], posterior.states, 0), (0, 1))
     sums = total(log_prob), total(kl), total(posterior.log_normalizer)
-    return Evidence(*sums, usage, jnp.max(posterior.residual), jnp.argmax(posterior.states[0], -1))
+    each = jnp.where(counted, log_prob - kl, 0)
+    return Evidence(*sums, usage, jnp.max(posterior.residual), jnp.argmax(posterior.states[0], -1), each)
 
 
 def _mean_over(function: Callable, keys: Array, keys_gamma: Array) -> Any:

@@ -184,7 +184,9 @@ def test_held_out_in_windows_is_nearly_that_of_whole_recordings(struck, monkeypa
     """A recording too long for the memory is seen through windows with context."""
     model = struck[-1].model
     held = recordings([np.random.default_rng(9).normal(size=(600, 3)).astype(np.float32)])
-    whole = held_out.held_out_bound(model, held, key=jax.random.key(0)).bound
+    found = held_out.held_out_bound(model, held, key=jax.random.key(0))
+    whole = found.bound
+    assert len(found.blocks) == 10 and found.blocks.mean() == pytest.approx(whole, abs=1e-4)
     monkeypatch.setattr(held_out, "NUMBERS", 1)
     assert held_out.window_and_batch(model, 600) == (256, 1)
     assert held_out.held_out_bound(model, held, key=jax.random.key(0)).bound == pytest.approx(whole, abs=0.15)

@@ -9,6 +9,7 @@ from svae.baselines._dynamics import filled_in, fit, log_prob
 from svae.baselines._frames import LARGEST, Stretches, project, stretches
 from svae.config import Config
 from svae.data import DataError, Recordings, bout_frames, preprocessed, recordings, sample_frames, settled, standardized
+from svae.data.scores import block_means
 from svae.fitting.prepare import divided
 from svae.model import SVAE
 from svae.named import DEFAULT_STATES
@@ -38,6 +39,9 @@ class Baselines(NamedTuple):
 
     held_out: dict[str, float]
     frames: int  # held-out frames that were scored
+    blocks: dict[str, list[float]] | None = (
+        None  # the same of successive parts of the frames; none where not all were scored
+    )
     note: str = ""  # why there are none, or what they rest on
 
 
@@ -45,24 +49,29 @@ def baselines(model: SVAE, data: Any) -> Baselines:
     """Of raw recordings that `model` was fitted to: its split, latent dimension, states and target duration."""
     likelihood = likelihood_of(model.observe)
     if not likelihood.standardized:
-        return Baselines({}, 0, f"PCA gives a density, which does not compare with a {likelihood.title} model")
+        why = f"PCA gives a density, which does not compare with a {likelihood.title} model"
+        return Baselines({}, 0, note=why)
     train, held = (None if part is None else standardized(part, model.scaling) for part in _divided(model, data))
     if held is None:
-        return Baselines({}, 0, "nothing was held out")
+        return Baselines({}, 0, note="nothing was held out")
     frames = sample_frames(train, min(SAMPLED, max(LEAST, NUMBERS // math.prod(model.shape))), model.config.split_seed)
     found = project(frames.reshape(len(frames), -1), model.config.latent_dim)
     log_scale = np.log(np.asarray(model.scaling.scale, float)).reshape(-1)
+    frames_held = held.frames
     train, held = stretches(train, found, log_scale, TRAINED), stretches(held, found, log_scale, SCORED)
     gaps = 1 - min(train.whole, held.whole)
     large = math.prod(model.shape) > LARGEST
     if large and gaps > 1 - WHOLE:
-        return Baselines({}, 0, f"{100 * gaps:.0f} % of the frames, which are large, have missing entries")
+        return Baselines({}, 0, note=f"{100 * gaps:.0f} % of the frames, which are large, have missing entries")
     if not train.x:
-        return Baselines({}, 0, "no training frame has half of its entries")
+        return Baselines({}, 0, note="no training frame has half of its entries")
     rests = "" if gaps == 0 else LEFT_OUT if large else FILLED
     duration = model.config.target_duration or bout_frames(preprocessed(recordings(data), model.preprocess))
     K = model.pgm.states if model.pgm.discrete else model.config.states or DEFAULT_STATES
-    return Baselines(_scores(model.config, K, duration, train, held), held.frames, rests)
+    found = _scores(model.config, K, duration, train, held)
+    whole = held.frames == frames_held
+    blocks = {name: block_means(each).tolist() for name, each in found.items() if whole}
+    return Baselines({name: float(each.mean()) for name, each in found.items()}, held.frames, blocks, rests)
 
 
 def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
@@ -73,11 +82,12 @@ def _divided(model: SVAE, data: Any) -> tuple[Recordings, Recordings | None]:
     return divided(seen, model.config)
 
 
-def _scores(config: Config, K: int, duration: float, train: Stretches, held: Stretches) -> dict[str, float]:
+def _scores(config: Config, K: int, duration: float, train: Stretches, held: Stretches) -> dict[str, np.ndarray]:
+    """log p of every held-out frame (N,)."""
     z = Markov(K, concentration=float(K), stickiness=0.0)
     graphs = {name: make(train.x[0].shape[1], z) for name, make in KINDS.items()}
     x = filled_in(train)
     fitted = {
         name: fit(pgm, x, duration, config.split_seed) for name, pgm in graphs.items() if K > 1 or not pgm.discrete
     }
-    return {name: log_prob(*parts, held).mean() * held.observed - held.volume for name, parts in fitted.items()}
+    return {name: log_prob(*parts, held) * held.observed - held.volume for name, parts in fitted.items()}

@@ -196,12 +196,25 @@ def _trust(run):
     """How far restarts agree, and what plain models reach on the same split; nothing where it is not known."""
     restarts, found = run.restarts(), run.baselines()
     agree = {} if restarts is None else {"restart_agreement": restarts.get("mean_ari")}
-    return agree | ({} if found is None else compared(found))
+    return agree | ({} if found is None else compared(run, found))
 
 
-def compared(found: dict[str, Any]) -> dict[str, Any]:
-    """Baselines as a list for programs, and as a line for people."""
-    values = {name: value for name, value in (found.get("baselines") or {}).items() if isinstance(value, int | float)}
-    words = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
-    rows = [{"name": name, "held_out": value} for name, value in values.items()]
-    return {"held_out_of_others": words or found.get("note") or None, "baselines": rows}
+def compared(run: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """Baselines, the best first, as a list for programs and as lines for people."""
+    from svae.runs import ranking, verdict, words
+
+    places = ranking(run)
+    others = [place for place in places if not place.ours]
+    told = ", ".join(f"{p.name} {p.held_out:.2f}{_in_brackets(words(p.against))}" for p in others)
+    rows = [_place(place) for place in others]
+    return {"held_out_of_others": told or found.get("note") or None, "rank": verdict(places) or None, "baselines": rows}
+
+
+def _in_brackets(words: str) -> str:
+    return f" ({words})" if words else ""
+
+
+def _place(place: Any) -> dict[str, Any]:
+    """One model, for programs."""
+    mean, error = (None, None) if place.against is None else place.against
+    return {"name": place.name, "held_out": place.held_out, "above_run": mean, "standard_error": error}

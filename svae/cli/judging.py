@@ -19,7 +19,7 @@ def baselines(run: Path, /, *, networks: bool = False, json: Json = False):
         networks: Also fit an LDS SVAE and a VAE with the configuration of the run, which takes about as long as it did.
     """
     from svae.progress import bar, quiet
-    from svae.runs import Run, write_baselines
+    from svae.runs import Run, ranking, verdict, words, write_baselines
 
     use_compilation_cache()
     found = Run(run)
@@ -27,7 +27,8 @@ def baselines(run: Path, /, *, networks: bool = False, json: Json = False):
     if json:
         print_json({"run": str(run)} | told)
         return
-    rows = [(f"this run ({found.config.model})", told["held_out"]), *told["baselines"].items()]
-    print_table(str(run), ("model", "held out, nats per frame"), rows)
-    if told["note"]:
-        print(told["note"])
+    places = ranking(found)
+    rows = [(p.name, p.held_out, words(p.against) or "–") for p in places]
+    print_table(f"{run}, best first", ("model", "held out, nats per frame", "above the run, ± standard error"), rows)
+    for sentence in filter(None, (verdict(places), told["note"])):
+        print(sentence)

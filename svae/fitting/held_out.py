@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 from svae import expfam
 from svae.bound import evidence
 from svae.data import Recordings, batch, windows
+from svae.data.scores import block_means
 from svae.model import SVAE
 
 NUMBERS = 2**22  # that one batch may hold: 16 MiB, and a few times as much in its program
@@ -21,21 +22,23 @@ class HeldOut(NamedTuple):
 
     bound: float  # E log p(y | x, gamma) - local KL, nats per frame in model units
     labels: np.ndarray  # (T,) the likeliest state of each counted frame of the first window
+    blocks: np.ndarray = np.zeros(0)  # the same bound of successive parts of the frames, for its standard error
 
 
 def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> HeldOut:
     """Recordings are whole where memory allows."""
     length, size = window_and_batch(model, max(map(len, held.sequences)))
-    table, total, labels = windows(held, length, CONTEXT), 0.0, None
+    table, total, labels, each = windows(held, length, CONTEXT), 0.0, None, []
     size = min(size, len(table.first))
     for number, first in enumerate(range(0, len(table.first), size)):
         rows = np.arange(first, min(first + size, len(table.first)))
         piece = batch(held, table, np.resize(rows, size))  # one shape, one program; repeats are not counted
         counted = piece.counted & (np.arange(size) < len(rows))[:, None]
-        bound, path = _evaluate(model, piece.y, piece.mask, counted, jax.random.fold_in(key, number))
+        bound, path, frames = _evaluate(model, piece.y, piece.mask, counted, jax.random.fold_in(key, number))
         total += float(bound)
+        each.append(np.asarray(frames)[counted])
         labels = np.asarray(path)[piece.counted[0]] if labels is None else labels
-    return HeldOut(total / held.frames, labels)
+    return HeldOut(total / held.frames, labels, block_means(np.concatenate(each)))
 
 
 def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
@@ -49,4 +52,4 @@ def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
 @eqx.filter_jit
 def _evaluate(model, y, mask, counted, key):
     found = evidence(model, expfam.moments(model.q), y, mask, counted, key)
-    return found.log_likelihood - found.kl, found.labels
+    return found.log_likelihood - found.kl, found.labels, found.each

@@ -174,24 +174,25 @@ def _train(
 
 def _started(state: FitState, data: Prepared, key: PRNGKeyArray) -> Step:
     """The state before the first step, measured: a fit that is cut knows whether it has come further."""
-    held = np.nan
+    held, blocks = np.nan, ()
     if data.held is not None:
         measured = _held_out(state.models, data, keys_of_step(key, state.models.config.steps)[1], None)
         state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
-        state = state._replace(waited=jnp.zeros((), jnp.int32))
-    return _between(state, "start", held)
+        state, blocks = state._replace(waited=jnp.zeros((), jnp.int32)), _blocks(measured[int(state.restart)])
+    return _between(state, "start", held)._replace(blocks=blocks)
 
 
 def _cut(state: FitState, data: Prepared, key: PRNGKeyArray, taken: Taken | None) -> Step:
     """The end of a fit whose time is over: the better of the model that there is and the best before."""
-    config, done, held, after = state.models.config, int(state.done), np.nan, state
+    config, done, held, after, blocks = state.models.config, int(state.done), np.nan, state, ()
     if done and not _measures(config, done) and (taken is not None or data.held is not None):
         measured = _held_out(state.models, data, keys_of_step(key, done - 1)[1], taken)
         after, held = _measured(state, agreed(np.array([m.bound for m in measured])))
+        blocks = _blocks(measured[int(after.restart)])
     note = f"the time is over after {done} of {config.steps} steps."
     if config.patience is not None and int(after.best_done) < done:
         note += f" The model of {_moment(after)} is kept: no later one has a higher held-out bound."
-    return _between(state, "end", held)._replace(model=final_model(after), note=note)
+    return _between(state, "end", held)._replace(model=final_model(after), note=note, blocks=blocks)
 
 
 def _moment(state: FitState) -> str:
@@ -224,7 +225,12 @@ def _of_restart(bound: Bound, state: FitState) -> Bound:
 def _with_measurement(step: Step, measured: list[HeldOut]) -> Step:
     """What was found of every restart, and the states of the best."""
     best = measured[int(step.state.restart)]
-    return step._replace(restarts=tuple(float(m.bound) for m in measured), labels=best.labels)
+    restarts = tuple(float(m.bound) for m in measured)
+    return step._replace(restarts=restarts, labels=best.labels, blocks=_blocks(best))
+
+
+def _blocks(measured: HeldOut) -> tuple[float, ...]:
+    return tuple(map(float, measured.blocks))
 
 
 def _ended(step: Step) -> Step:
@@ -254,4 +260,5 @@ def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken | No
         bounds = np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
         return [HeldOut(float(bound), np.zeros(0, int)) for bound in bounds]
     found = [held_out_bound(pick(models, r), data.held, key=key) for r in range(models.config.restarts)]
-    return [one._replace(bound=one.bound - data.held_volume) for one in found]
+    units = data.held_volume
+    return [one._replace(bound=one.bound - units, blocks=one.blocks - units) for one in found]

@@ -43,6 +43,7 @@ class Step(NamedTuple):
     parts: Parts | None = None  # of the bound
     restarts: tuple[float, ...] = ()  # the held-out bound of every restart, where it was measured
     labels: Any = None  # (T,) states of a held-out stretch by the best restart, where it was measured
+    blocks: tuple[float, ...] = ()  # the held-out bound of successive parts of the frames, where it was measured
     share: float | None = None  # of the search for states that is done; at 1 the model has them
 
     def __repr__(self) -> str:

@@ -19,8 +19,9 @@ from svae.report._pose import Place, body_figure, pose_figure
 from svae.report._states import dynamics_figure, state_figure
 from svae.report._structure import dendrogram, similarity, transitions, usage_bars
 from svae.report._training import has_sequences, sequences, training
-from svae.report._trust import bars, compared, restart_table, restarts
+from svae.report._trust import bars, restart_table, restarts
 from svae.report._video import Video
+from svae.runs._ranking import ranking, verdict
 
 
 class Mark(NamedTuple):
@@ -69,12 +70,13 @@ def _of_trust(material: Material) -> Iterator[Drawing]:
     if (table := restart_table(material)) is not None:
         words = "The adjusted Rand index of two segmentations: 1 for the same, 0 for chance."
         yield Drawing("restarts", "trust", words, restarts(material, table))
-    if found := compared(material):
+    if places := ranking(material.run):
         words = (
-            "Plain models of the same recordings on the same split. The number of this run is a lower bound of its "
-            "log likelihood; those of the others are exact."
+            "Plain models of the same recordings on the same split, the best on top; in brackets how much higher than "
+            "this run each is, ± its standard error over parts of the held-out frames. The number of this run is a "
+            f"lower bound of its log likelihood; those of the others are exact. {verdict(places)}"
         )
-        yield Drawing("baselines", "trust", words, bars(found))
+        yield Drawing("baselines", "trust", words.strip(), bars(places))
 
 
 def _of_states(material, look, found: Conditionals, body: Bodies | None, video: Video | None) -> Iterator[Drawing]:

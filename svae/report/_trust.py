@@ -1,12 +1,12 @@
 """Whether to believe a fit: do restarts agree, and does it beat plain models of the same recordings."""
 
 import math
-from typing import Any
 
 import numpy as np
 
 from svae.experiments._figures import BLUE, GREY, new_figure
 from svae.report._material import Material
+from svae.runs._ranking import SURE, Place, ranking, words
 
 AGREED = 0.6  # mean adjusted Rand index of restarts below which a segmentation is one of several
 
@@ -46,13 +46,7 @@ def _bounds(axes, held):
 
 def compared(material: Material) -> dict[str, float]:
     """Held-out nats per frame of the run and of each baseline, the best first; nothing where none are known."""
-    found: dict[str, Any] = material.run.baselines() or {}
-    values = {k: float(v) for k, v in (found.get("baselines") or {}).items() if isinstance(v, int | float)}
-    ours = material.run.held_out()
-    if not values or ours is None:
-        return {}
-    both = values | {f"this run ({material.config.model} SVAE)": ours}
-    return dict(sorted(both.items(), key=lambda pair: -pair[1]))
+    return {place.name: place.held_out for place in ranking(material.run)}
 
 
 def nats(value: float) -> str:
@@ -60,20 +54,22 @@ def nats(value: float) -> str:
     return f"{value:.{2 if abs(value) < 100 else 1}f}".replace("-", "−")
 
 
-def bars(found: dict[str, float]):
+def bars(places: list[Place]):
     """A dot for each model, the best on top: a bar would need a zero, and nats have none."""
+    found = {place.name: place.held_out for place in places}
     figure = new_figure(8.2, 0.9 + 0.34 * len(found))
     axes = figure.subplots()
     low, high = min(found.values()), max(found.values())
     left = low - 0.12 * (high - low) - 1e-9
-    for place, (name, value) in enumerate(found.items()):
-        ours = name.startswith("this run")
-        axes.plot([left, value], [place, place], color=BLUE if ours else GREY, lw=1.5, alpha=0.6)
-        axes.plot(value, place, "o", color=BLUE if ours else GREY, ms=9)
-        axes.annotate(nats(value), (value, place), (9, 0), textcoords="offset points", va="center", fontsize=10)
+    for row, (_, value, against, ours) in enumerate(places):
+        colour = BLUE if ours else GREY
+        axes.plot([left, value], [row, row], color=colour, lw=1.5, alpha=0.6)
+        axes.plot(value, row, "o", color=colour, ms=9)
+        said = nats(value) + (f"   ({words(against)})" if against else "")
+        axes.annotate(said, (value, row), (9, 0), textcoords="offset points", va="center", fontsize=10)
     axes.set_yticks(range(len(found)), list(found))
     axes.set(ylim=(len(found) - 0.5, -0.5), xlabel="held out, nats per frame (to the right is better)")
-    axes.set_xlim(left, high + 0.15 * (high - low) + 1e-9)
+    axes.set_xlim(left, high + 0.4 * (high - low) + 1e-9)
     axes.tick_params(axis="y", length=0)
     axes.spines[["left"]].set_visible(False)
     return figure
@@ -117,8 +113,8 @@ def disagreement(material: Material) -> str:
 
 def beaten(material: Material) -> str:
     """A sentence where a plain model predicts held-out frames better, else nothing."""
-    order = list(compared(material))
-    better = order[: [name.startswith("this run") for name in order].index(True)] if order else []
+    places = ranking(material.run)
+    better = [p.name for p in places if not p.ours and p.held_out > places[_of_run(places)].held_out and _sure(p)]
     if not better:
         return ""
     them = " and ".join(filter(None, [", ".join(better[:-1]), better[-1]]))
@@ -126,3 +122,12 @@ def beaten(material: Material) -> str:
         f"{them} {'reaches' if len(better) == 1 else 'reach'} a higher held-out likelihood than the bound of this "
         "model: its networks may need more training. Fit for more --steps, or with a larger latent_dim."
     )
+
+
+def _of_run(places: list[Place]) -> int:
+    return [place.ours for place in places].index(True)
+
+
+def _sure(place: Place) -> bool:
+    """Whether the difference is more than chance, as far as that is known."""
+    return place.against is None or place.against.size >= SURE

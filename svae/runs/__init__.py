@@ -11,6 +11,7 @@ _HOMES = {
     **dict.fromkeys(("train",), "_train"),
     **dict.fromkeys(("assist", "new_model"), "_together"),
     **dict.fromkeys(("write_baselines",), "_baselines"),
+    **dict.fromkeys(("ranking", "verdict", "words"), "_ranking"),
     **dict.fromkeys(("apply",), "_apply"),
     **dict.fromkeys(("Left", "done", "watching"), "_attended"),
     **dict.fromkeys(("saved",), "_saved"),

@@ -35,6 +35,7 @@ def write_baselines(run: Run, data: Any, *, networks: bool = False, progress: Ca
         body = {
             "held_out": run.held_out(),
             "baselines": found.held_out | more,
+            "blocks": found.blocks,
             "frames": found.frames,
             "note": found.note,
             "seconds": round(time.monotonic() - began, 1),
@@ -49,7 +50,7 @@ def _cheap(model: SVAE, data: Recordings) -> Baselines:
     try:
         return baselines(model, data)
     except Exception as error:  # the fit is done and saved: whatever happens here must not take it back
-        return Baselines({}, 0, f"they could not be computed: {error}")
+        return Baselines({}, 0, note=f"they could not be computed: {error}")
 
 
 def _fitted(model: SVAE, data: Recordings, progress: Callable) -> dict[str, float]:

@@ -79,10 +79,20 @@ class Run:
 
     def held_out(self) -> float | None:
         """The held-out bound, nats per frame, of the model that the fit gives: with patience the best one."""
-        found = [line["held_out"] for line in self.metrics() if line.get("held_out") is not None]
+        line = self._measured()
+        return None if line is None else line["held_out"]
+
+    def held_out_blocks(self) -> list[float] | None:
+        """The same bound of successive parts of the held-out frames; None where there is none, or the run is older."""
+        line = self._measured()
+        return None if line is None else line.get("blocks")
+
+    def _measured(self) -> dict[str, Any] | None:
+        """What was told when the model that the fit gives was measured."""
+        found = [line for line in self.metrics() if line.get("held_out") is not None]
         if not found:
             return None
-        return found[-1] if self.config.patience is None else max(found)
+        return found[-1] if self.config.patience is None else max(found, key=lambda line: line["held_out"])
 
     def restarts(self) -> dict[str, Any] | None:
         """How far the restarts agree; None where there was one, or the run is older."""

@@ -228,6 +228,8 @@ def _details(step: Step) -> dict[str, Any]:
     found = {} if step.parts is None else step.parts._asdict()
     if len(step.restarts) > 1:
         found["restarts"] = [bound if math.isfinite(bound) else None for bound in step.restarts]
+    if len(step.blocks):
+        found["blocks"] = list(step.blocks)
     if step.labels is not None and len(step.labels) and step.model.pgm.discrete:
         found["labels"] = run_lengths(step.labels[:LABELLED])
     return found

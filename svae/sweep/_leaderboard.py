@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from svae._sealed import write_atomically
-from svae.data.scores import adjusted_rand_index
+from svae.data.scores import adjusted_rand_index, difference
 from svae.runs import Run, is_run
 from svae.runs._folder import writing
 from svae.sweep._grid import Plan, grid, is_done, neighbours
@@ -32,7 +32,15 @@ def leaderboard(out: Path, plan: Plan) -> list[dict[str, Any]]:
             near[a].append(index)
             near[b].append(index)
     rows = [_row(name, run, paths.get(name), near.get(name)) for name, run in runs.items()]
-    return sorted(rows, key=lambda row: -np.inf if row["held_out"] is None else row["held_out"], reverse=True)
+    rows = sorted(rows, key=lambda row: -np.inf if row["held_out"] is None else row["held_out"], reverse=True)
+    return [_behind(row, runs[row["run"]], runs[rows[0]["run"]]) for row in rows]
+
+
+def _behind(row, run, best):
+    """The row, with how far it is behind the best and how sure that is."""
+    apart = None if row["held_out"] is None else difference(best.held_out_blocks(), run.held_out_blocks())
+    found = (None, None) if apart is None else apart
+    return row | {"behind_best": found[0], "standard_error": found[1]}
 
 
 def _states(run: Run) -> np.ndarray:

@@ -22,7 +22,7 @@ from svae.report._palette import palette
 from svae.report._report import page_text
 from svae.report._training import training
 from svae.report._words import summary, warnings
-from svae.runs import Run, RunError
+from svae.runs import Run, RunError, ranking, verdict, words
 from tests.report.conftest import FPS, answered, line
 
 OPEN = {"meta", "img", "br", "hr", "link"}  # tags without an end
@@ -164,15 +164,21 @@ def test_what_tells_whether_to_trust_a_fit(run, tmp_path):
     parts = {"log_likelihood": -4.0, "local_kl": 1.0, "global_kl": 0.5, "weights_kl": 0.0}
     labels = [[[0, 3], [1, 2]], [[2, 4], [0, 1]]]
     more = [json.loads(line(s, -5.5, -6.0)) | parts | {"labels": row} for s, row in enumerate(labels)]
-    (tmp_path / "copy" / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in more))
     table = {"ari": [[1, 0.3, None], [0.3, 1, 0.5], [None, 0.5, 1]], "mean_ari": 0.4, "held_out": [-6.0, None, -7.0]}
     (tmp_path / "copy" / "restarts.json").write_text(json.dumps(table))
+    more[-1]["blocks"] = [-7.0, -5.0, -6.0]
     others = {"baselines": {"PCA + VAR(1)": -5.0, "PCA + Gaussian": -9.0}}
+    others["blocks"] = {"PCA + VAR(1)": [-6.1, -4.0, -4.9], "PCA + Gaussian": [-10.0, -9.0, -8.0]}
     (tmp_path / "copy" / "baselines.json").write_text(json.dumps(others))
+    (tmp_path / "copy" / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in more))
     material = gather(Run(tmp_path / "copy"))
     with style():
         drawn = {d.name: d.figure for d in _of_trust(material)}
         assert list(drawn) == ["sequence", "restarts", "baselines"] and len(training(material).axes) == 3
+    told = {p.name: words(p.against) for p in ranking(material.run)}
+    assert told == {"PCA + VAR(1)": "+1.00 ± 0.06", "this run (hmm SVAE)": "", "PCA + Gaussian": "−3.00 ± 0.58"}
+    rank = "1.00 nats per frame below the best plain model (PCA + VAR(1)), 17.3 standard errors."
+    assert rank in verdict(ranking(material.run))
     image = drawn["sequence"].axes[0].images[0].get_array()
     assert np.allclose(image, palette(3)[[[0, 0, 0, 1, 1], [2, 2, 2, 2, 0]]])
     said = " ".join(warnings(material))
