@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` says the same,
         Imputation,
         Inference,
         Reconstruction,
+        Response,
         Score,
         Segmentation,
         forecast,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` says the same,
         impute,
         infer,
         reconstruct,
+        response,
         score,
         segment,
     )
@@ -56,6 +58,7 @@ __all__ = [
     "Parts",
     "Reconstruction",
     "Recordings",
+    "Response",
     "Score",
     "Segmentation",
     "Step",
@@ -77,6 +80,7 @@ __all__ = [
     "nets",
     "pgm",
     "reconstruct",
+    "response",
     "runs",
     "save",
     "score",
@@ -89,7 +93,8 @@ __all__ = [
 ]
 
 _ROOMS = ("data", "expfam", "messages", "nets", "pgm", "runs", "testing")
-_ANSWERS = ("Forecast", "Generated", "Imputation", "Inference", "Reconstruction", "Score", "Segmentation")
+_ANSWERS = ("Forecast", "Generated", "Imputation", "Inference", "Reconstruction", "Response", "Score", "Segmentation")
+_QUESTIONS = ("forecast", "generate", "impute", "infer", "reconstruct", "response", "score", "segment")
 _HOMES = {  # name -> the module that defines it; imported on first use, so that `svae --help` needs no jax
     **dict.fromkeys(("elbo", "value_and_grad", "value_and_grad_2016"), "bound"),
     **dict.fromkeys(("value_and_grad_flat", "value_and_grad_printed"), "bound"),
@@ -97,7 +102,7 @@ _HOMES = {  # name -> the module that defines it; imported on first use, so that
     **dict.fromkeys(("SVAE", "make"), "model"),
     "model_for": "fitting.defaults",
     **dict.fromkeys(("Config", "ConfigError"), "config"),
-    **dict.fromkeys(("forecast", "generate", "impute", "infer", "reconstruct", "score", "segment"), "queries"),
+    **dict.fromkeys(_QUESTIONS, "queries"),
     **dict.fromkeys(_ANSWERS, "queries"),
     "Parts": "fitting.steps",
     **dict.fromkeys(("DataError", "Recordings", "load"), "data"),

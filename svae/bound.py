@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae import expfam
+from svae.data.beside import NOTHING, Beside
 from svae.devices import by_rows, is_shared
 from svae.messages.compensated import compensated_sum
 from svae.model import SVAE
@@ -56,28 +57,35 @@ class Gradient(NamedTuple):
 
 
 def evidence(
-    model: SVAE, moments: Any, y: Array, mask: Bool[Array, "B T"], counted: Bool[Array, "B T"], key
+    model: SVAE,
+    moments: Any,
+    y: Array,
+    mask: Bool[Array, "B T"],
+    counted: Bool[Array, "B T"],
+    key: PRNGKeyArray,
+    beside: Beside = NOTHING,
 ) -> Evidence:
     """Lines 1 to 4 of Algorithm 1 for a batch of sequences; on several devices, each takes its own of them."""
     key_x, key_gamma = (jax.random.split(k, model.config.samples) for k in jax.random.split(key))
     keys = jax.vmap(lambda k: jax.random.split(k, len(y)), out_axes=1)(key_x)  # (B, samples), whatever the devices
     if not is_shared():
-        return _evidence(model, moments, y, mask, counted, keys, key_gamma)
+        return _evidence(model, moments, y, mask, counted, keys, beside, key_gamma)
     arrays, static = eqx.partition((model, moments, key_gamma), eqx.is_array)
 
     def one(arrays, rows):
         model, moments, key_gamma = eqx.combine(arrays, static)
         return _evidence(model, moments, *rows, key_gamma)
 
-    found = by_rows(one, arrays, (y, mask, counted, keys))
+    found = by_rows(one, arrays, (y, mask, counted, keys, beside))
     sums = jax.tree.map(lambda x: jnp.sum(x, 0), found)
     each = found.each.reshape(mask.shape)
     return sums._replace(residual=jnp.max(found.residual), labels=found.labels[0], each=each)
 
 
-def _evidence(model, moments, y, mask, counted, keys, keys_gamma) -> Evidence:
+def _evidence(model, moments, y, mask, counted, keys, beside, keys_gamma) -> Evidence:
     """Of the sequences of one device; keys (B, samples)."""
-    posterior = jax.vmap(model.posterior, (None, 0, 0))(moments, y, mask)  # psi <- r(y; phi), and q*(x) from it
+    infer = jax.vmap(model.posterior, (None, 0, 0, None, 0))
+    posterior = infer(moments, y, mask, None, beside)  # psi <- r(y; phi), and q*(x) from it
 
     def at_a_draw(keys_x, key_gamma):
         x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)
@@ -121,7 +129,9 @@ def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bou
     return Bound(bound, log_likelihood, local_kl, global_kl, weights_kl, scale * found.usage, found.residual)
 
 
-def elbo(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None) -> Bound:
+def elbo(
+    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None, beside=NOTHING
+) -> Bound:
     """Estimate of the bound for `num_data` sequences from a batch of them.
 
     Args:
@@ -131,6 +141,7 @@ def elbo(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNG
         num_data: The number of sequences in the data set.
         key: The random key of the draws.
         counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+        beside: What the sequences carry beside y, each array with a leading axis B (default: nothing).
 
     Returns:
         `Bound`: the bound and its parts, in nats for the whole data set.
@@ -145,10 +156,12 @@ def elbo(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNG
         ()
     """
     counted = mask if counted is None else counted
-    return _bound(model, evidence(model, expfam.moments(model.q), y, mask, counted, key), num_data / len(y))
+    return _bound(model, evidence(model, expfam.moments(model.q), y, mask, counted, key, beside), num_data / len(y))
 
 
-def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+def value_and_grad(
+    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None, beside=NOTHING
+):
     """Algorithm 1 with the unbiased natural gradient.
 
     Args:
@@ -158,6 +171,7 @@ def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data,
         num_data: The number of sequences in the data set.
         key: The random key of the draws.
         counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+        beside: What the sequences carry beside y, each array with a leading axis B (default: nothing).
 
     Returns:
         `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
@@ -177,7 +191,7 @@ def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data,
 
     def objective(parts):
         moments, *parameters = parts
-        found = evidence(with_parameters(model, *parameters), moments, y, mask, counted, key)
+        found = evidence(with_parameters(model, *parameters), moments, y, mask, counted, key, beside)
         return scale * (found.log_likelihood - found.kl), found
 
     parts = (expfam.moments(model.q), model.recognize, model.observe, model.pgm.ordinary)
@@ -190,7 +204,9 @@ def value_and_grad(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data,
     return _bound(model, found, scale), Gradient(natural, d_recognize, d_observe, d_ordinary)
 
 
-def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+def value_and_grad_2016(
+    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None, beside=NOTHING
+):
     """The estimator of the code published with the paper: `prior - q + N (E t_x(x), 1)`, the last term dropped.
 
     Args:
@@ -200,6 +216,7 @@ def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_
         num_data: The number of sequences in the data set.
         key: The random key of the draws.
         counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+        beside: What the sequences carry beside y, each array with a leading axis B (default: nothing).
 
     Returns:
         `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
@@ -215,11 +232,11 @@ def value_and_grad_2016(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_
         ()
     """
     surrogate = lambda found: found.log_normalizer  # noqa: E731
-    return _with_natural(surrogate, model, y, mask, num_data, key, counted)
+    return _with_natural(surrogate, model, y, mask, num_data, key, counted, beside)
 
 
 def value_and_grad_printed(
-    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None
+    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None, beside=NOTHING
 ):
     """Algorithm 1 as the paper prints it: the last term keeps the gradient of log p(y | x, gamma) only.
 
@@ -230,6 +247,7 @@ def value_and_grad_printed(
         num_data: The number of sequences in the data set.
         key: The random key of the draws.
         counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+        beside: What the sequences carry beside y, each array with a leading axis B (default: nothing).
 
     Returns:
         `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
@@ -245,10 +263,12 @@ def value_and_grad_printed(
         ()
     """
     surrogate = lambda found: found.log_normalizer + found.log_likelihood  # noqa: E731
-    return _with_natural(surrogate, model, y, mask, num_data, key, counted)
+    return _with_natural(surrogate, model, y, mask, num_data, key, counted, beside)
 
 
-def value_and_grad_flat(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None):
+def value_and_grad_flat(
+    model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_data, key: PRNGKeyArray, counted=None, beside=NOTHING
+):
     """Standard gradients in plain natural parameters: the Fisher information times the natural gradient.
 
     Args:
@@ -258,6 +278,7 @@ def value_and_grad_flat(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_
         num_data: The number of sequences in the data set.
         key: The random key of the draws.
         counted: The frames whose likelihood and KL count (default: all real frames); the others serve as context.
+        beside: What the sequences carry beside y, each array with a leading axis B (default: nothing).
 
     Returns:
         `(Bound, Gradient)`: the estimate, and a direction of ascent for each trainable part.
@@ -272,7 +293,7 @@ def value_and_grad_flat(model: SVAE, y: Array, mask: Bool[Array, "B T"], *, num_
         >>> bound.bound.shape
         ()
     """
-    bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted)
+    bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted, beside=beside)
     return bound, gradient._replace(q=flat_gradient(model.q, gradient.q))
 
 
@@ -283,12 +304,13 @@ def flat_gradient(q: Any, natural: Any) -> Any:
     return expfam.centre(q, flat)
 
 
-def _with_natural(objective: Callable, model, y, mask, num_data, key, counted) -> tuple[Bound, Gradient]:
+def _with_natural(objective: Callable, model, y, mask, num_data, key, counted, beside) -> tuple[Bound, Gradient]:
     """The unbiased estimate with the natural gradient of another objective in place of its own."""
     if not model.pgm.conjugate:
         raise ValueError("this estimator is for graphs whose conditionals are all conjugate: use value_and_grad")
     frames = mask if counted is None else counted
-    bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted)
-    scaled = lambda moments: num_data / len(y) * objective(evidence(model, moments, y, mask, frames, key))  # noqa: E731
+    bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted, beside=beside)
+    parts = lambda moments: evidence(model, moments, y, mask, frames, key, beside)  # noqa: E731
+    scaled = lambda moments: num_data / len(y) * objective(parts(moments))  # noqa: E731
     natural = expfam.natural_gradient(model.q, model.pgm.prior, jax.grad(scaled)(expfam.moments(model.q)))
     return bound, gradient._replace(q=natural)

@@ -35,6 +35,7 @@ class Config:
         stickiness: Extra prior counts on staying in a state.
         target_duration: Mean frames of a bout; where the data allow it; it sets the stickiness. None = not asked for.
         concentration: Total of the Dirichlet's prior counts, shared out over the states; small values use few states.
+        inputs: How many known columns drive the dynamics at every frame; those of the data unless given.
         network: The kind of both networks; `temporal` and `recurrent` see neighbouring frames when they recognise.
         hidden: Widths of the hidden layers; `()` leaves the linear map alone.
         precision: What the recognition network says of its certainty: one number for each dimension, or a matrix.
@@ -74,6 +75,7 @@ class Config:
     stickiness: float = 0.0  # extra prior counts on staying in a state
     target_duration: float | None = None  # mean frames of a bout, where the data allow it; sets the stickiness
     concentration: float = 1.0  # total of the Dirichlet's prior counts, shared out over the states
+    inputs: int = 0  # columns that drive the dynamics
     # the networks
     network: str = "residual"
     hidden: tuple[int, ...] = (64, 64)
@@ -108,7 +110,7 @@ class Config:
         """What the blocks of a graph of one's own say is not said again."""
         if self.model != OWN:
             raise ConfigError(f'the tables of [latent] need model = "{OWN}", not {self.model!r}; leave model out')
-        for name in ("states", "stickiness", "concentration"):
+        for name in ("states", "stickiness", "concentration", "inputs"):
             if getattr(self, name) != getattr(type(self), name):
                 raise ConfigError(f"{name} is said by the blocks in [latent]; leave it out")
         object.__setattr__(self, "latent_dim", _tables.dimensions(self.latent) or self.latent_dim)
@@ -153,8 +155,8 @@ class Config:
 
 
 def with_split_seed(options: Mapping[str, object]) -> dict[str, object]:
-    """Options that were written before the split had a seed of its own, when `seed` was both, and before [latent]."""
-    return {"split_seed": options.get("seed", 0), "latent": {}} | dict(options)
+    """Options from before the split had a seed of its own, when `seed` was both, and before [latent] and inputs."""
+    return {"split_seed": options.get("seed", 0), "latent": {}, "inputs": 0} | dict(options)
 
 
 def _did_you_mean(word, known):
@@ -232,6 +234,7 @@ CHECKS = {
     "stickiness": _number(lambda v: v >= 0, "of at least 0"),
     "target_duration": _optional(_number(lambda v: v > 1, "above 1")),
     "concentration": _positive,
+    "inputs": _integer(0),
     "network": _one_of(NETWORKS),
     "hidden": _widths,
     "precision": _one_of(PRECISIONS),

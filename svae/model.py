@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, PRNGKeyArray
 from svae import _reprs
 from svae._networks import check_networks
 from svae.config import OWN, Config, ConfigError
-from svae.data import Layout, Preprocess, Standardize
+from svae.data import Beside, Layout, Preprocess, Standardize
+from svae.data.beside import NOTHING
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
 from svae.named import DEFAULT_STATES, Sizes
 from svae.nets import (
@@ -24,6 +25,8 @@ from svae.nets import (
     no_places,
 )
 from svae.pgm import Graph, Posterior, from_tables, named, to_tables
+
+SURE = 1e4  # nats by which a label prefers its state
 
 
 class SVAE(eqx.Module):
@@ -39,12 +42,25 @@ class SVAE(eqx.Module):
     preprocess: Preprocess = eqx.field(static=True, default=Preprocess())  # what every raw frame goes through first
     layout: Layout = eqx.field(static=True, default=Layout())  # names, unit and frame rate of what it was fitted to
     places: Places | None = None  # what the place of a frame says of its state; None without states that have dynamics
+    driven: Standardize | None = None  # inputs enter as (u - mean) / scale; None for a latent model that takes none
 
-    def posterior(self, moments: Any, y: Array, mask: Bool[Array, " T"], start: Any = None) -> Posterior:
-        """q*(x, z) of one sequence y (T, *event) in model units, given E_q t(theta); mean field begins at `start`."""
-        shown = self.pgm.shown
-        states = None if self.places is None or shown is None else {shown: self.places(y)}
-        return self.pgm.infer(moments, self.recognize(y, mask), mask, start, states)
+    def posterior(
+        self, moments: Any, y: Array, mask: Bool[Array, " T"], start: Any = None, beside: Beside = NOTHING
+    ) -> Posterior:
+        """q*(x, z) of one sequence y (T, *event) in model units, given E_q t(theta) and what it carries beside y.
+
+        Mean field begins at `start`.
+        """
+        inputs = beside.inputs if self.pgm.inputs else None
+        return self.pgm.infer(moments, self.recognize(y, mask), mask, start, self._said(y, beside.labels), inputs)
+
+    def _said(self, y: Array, labels: Array | None) -> dict[str, Array] | None:
+        """Potentials on the states that are shown: of the place of each frame, and of its label."""
+        if self.pgm.shown is None or (self.places is None and labels is None):
+            return None
+        found = [] if self.places is None else [self.places(y)]
+        found += [] if labels is None else [of_labels(labels, self.pgm.states)]
+        return {self.pgm.shown: sum(found[1:], found[0])}
 
     def __repr__(self) -> str:
         return _reprs.model_text(self)
@@ -96,7 +112,6 @@ def make(
     key = jax.random.key(config.seed) if key is None else key
     key_q, key_recognize, key_observe = jax.random.split(key, 3)
     pgm = pgm_of(config) if pgm is None else _agreeing(pgm, config)
-    scaling = jax.tree.map(jnp.asarray, Standardize(np.zeros(shape), np.ones(shape), np.zeros(shape)))
     own = recognize is not None or observe is not None
     recognize = _recognition(shape, config, key_recognize) if recognize is None else recognize
     if observe is None or isinstance(observe, AbstractLikelihood):
@@ -108,8 +123,14 @@ def make(
     before = Preprocess() if preprocess is None else preprocess
     places = _places(pgm, shape, config)
     known = Layout() if layout is None else layout
-    model = SVAE(pgm, _spread(pgm.prior, key_q), recognize, observe, scaling, config, shape, before, known, places)
+    driven = _plain_units((pgm.inputs,)) if pgm.inputs else None
+    q = _spread(pgm.prior, key_q)
+    model = SVAE(pgm, q, recognize, observe, _plain_units(shape), config, shape, before, known, places, driven)
     return jax.tree.map(_strong, model)
+
+
+def _plain_units(shape: tuple[int, ...]) -> Standardize:
+    return jax.tree.map(jnp.asarray, Standardize(np.zeros(shape), np.ones(shape), np.zeros(shape)))
 
 
 def _places(pgm: Graph, shape: tuple[int, ...], config: Config) -> Places | None:
@@ -124,7 +145,7 @@ def _sizes(pgm: Graph, options: dict) -> dict:
 
     Where its blocks are ours the configuration keeps them, and with it a folder holds the whole model.
     """
-    for name in ("model", "states", "latent_dim", "stickiness", "concentration", "latent"):
+    for name in ("model", "states", "latent_dim", "stickiness", "concentration", "inputs", "latent"):
         if name in options:
             raise ConfigError(f"{name} is said by the graph in pgm=; leave it out")
     if options.get("target_duration") is not None and not pgm.paced:
@@ -149,7 +170,15 @@ def pgm_of(config: Config) -> Graph:
         raise ConfigError("a graph of one's own is not in its configuration: give it to make as pgm=")
     states = config.states or DEFAULT_STATES
     counts = config.concentration, config.stickiness
-    return named(config.model, Sizes(states, config.latent_dim, *counts, config.target_duration))
+    pgm = named(config.model, Sizes(states, config.latent_dim, *counts, config.target_duration, config.inputs))
+    if config.inputs and pgm.inputs != config.inputs:
+        raise ConfigError(f"{config.model} has no dynamics that inputs could drive: take a model that has, such as lds")
+    return pgm
+
+
+def of_labels(labels: Array, K: int) -> Array:
+    """Potentials (T, K) that hold each labelled frame in its state; 0 where there is no label."""
+    return jnp.where((labels >= 0)[:, None], SURE * (jax.nn.one_hot(labels, K) - 1), 0)
 
 
 def with_layout(model: SVAE, layout: Layout) -> SVAE:

@@ -28,6 +28,7 @@ class Sizes(NamedTuple):
     concentration: float = 1.0
     stickiness: float = 0.0
     target_duration: float | None = None  # frames
+    inputs: int = 0  # columns that drive the latent
 
     @property
     def longest(self) -> int:
@@ -55,7 +56,8 @@ class Sizes(NamedTuple):
 
     def dynamics(self, *given: str) -> dict[str, Any]:
         """The latent, which follows itself."""
-        return {"block": "dynamics", "dimensions": self.latent_dim, "given": given}
+        driven = {"inputs": self.inputs} if self.inputs else {}
+        return {"block": "dynamics", "dimensions": self.latent_dim, "given": given} | driven
 
 
 class Named(NamedTuple):
@@ -105,7 +107,7 @@ MODELS: dict[str, Named] = {
         lambda s: {
             "z": s.chain(),
             "w": s.chain() | {"states": max(2, s.states // 2)},
-            "x": {"block": "dynamics", "dimensions": s.latent_dim, "add": ("z", "w")},
+            "x": s.dynamics() | {"add": ("z", "w")},
         },
     ),
     "hierarchical": Named(

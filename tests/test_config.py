@@ -17,7 +17,7 @@ OTHER = {
     "hidden": (50,), "precision": "full", "likelihood": "poisson", "variance": "network", "missing": True,
     "weights": "gaussian", "samples": 4, "batch_size": 7, "window": 200, "overlap": 0, "steps": 31, "patience": 3,
     "natural_step": 1.0, "learning_rate": 1e-20, "warmup_steps": 0, "restarts": 4, "held_out": 0.0,
-    "split_seed": 7, "seed": 2**32 - 1, "latent": (),
+    "split_seed": 7, "seed": 2**32 - 1, "latent": (), "inputs": 2,
 }  # fmt: skip
 
 BAD = [

@@ -34,13 +34,18 @@ def open_model(path: Path) -> Any:
 
 
 def open_both(
-    path: Path, data: str, fps: float | None, dataset: str | None, match: list[str] | None = None
+    path: Path,
+    data: str,
+    fps: float | None,
+    dataset: str | None,
+    match: list[str] | None = None,
+    inputs: str | None = None,
 ) -> tuple[Any, Any]:
     """The model of `path` and recordings to ask it about; what is left open is as it was in its run.
 
     What was done to match them, and which are far from its training, is said on stderr.
     """
-    from svae.data import load, renamed
+    from svae.data import load, load_inputs, renamed
     from svae.queries import far
 
     before = _source(path)
@@ -52,6 +57,9 @@ def open_both(
         notes.append(f"The data do not say their frame rate; it is taken to be {rate:.4g}, as in training.")
     if match:
         found = renamed(found, matches(match))
+    if inputs is not None:
+        found = load_inputs(found, inputs)
+        notes += [note for note in found.notes if note not in notes]
     say([*notes, *far(model, found)])
     return model, found
 

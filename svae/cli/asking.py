@@ -19,6 +19,7 @@ def apply(
     fps: float | None = None,
     dataset: str | None = None,
     match: Match = None,
+    inputs: str | None = None,
     json: Json = False,
 ):
     """Label new recordings: states, their probabilities, latents and bouts, one netCDF file each and bouts.csv.
@@ -30,10 +31,11 @@ def apply(
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
+        inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
     """
     from svae.runs import apply
 
-    model, recordings = open_both(run, data, fps, dataset, match)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs)
     out = out or run / "applied" / stem(data)
     names = apply(model, recordings, out, labels_of(run))
     say(unlike(run, out, names))
@@ -54,6 +56,7 @@ def score(
     fps: float | None = None,
     dataset: str | None = None,
     match: Match = None,
+    inputs: str | None = None,
     json: Json = False,
 ):
     """How well the model predicts recordings: the held-out bound in nats per frame, higher is better.
@@ -67,11 +70,12 @@ def score(
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
+        inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
     """
     import svae
     from svae.queries import low_bounds
 
-    model, recordings = open_both(run, data, fps, dataset, match)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs)
     found = svae.score(model, recordings, key=random_key(seed), samples=samples, importance_samples=importance_samples)
     say(low_bounds(model, recordings.names, found.recordings, usual_bound(run)))
     each = [{"recording": n, "bound": b} for n, b in zip(recordings.names, found.recordings, strict=True)]
@@ -92,6 +96,7 @@ def impute(
     fps: float | None = None,
     dataset: str | None = None,
     match: Match = None,
+    inputs: str | None = None,
     json: Json = False,
 ):
     """Fill what is missing (NaN) with its predictive mean, and write how sure that is, one file per recording.
@@ -112,13 +117,14 @@ def impute(
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
+        inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
     """
     import numpy as np
 
     import svae
     from svae.data import seconds
 
-    model, recordings = open_both(run, data, fps, dataset, match)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs)
     found = svae.impute(model, recordings, key=random_key(seed), samples=samples, starts=starts)
     out = out or run / "imputed" / stem(data)
     if to == "csv":

@@ -31,6 +31,9 @@ def fit(
     out: Path | None = None,
     fps: float | None = None,
     dataset: str | None = None,
+    labels: str | None = None,
+    inputs: str | None = None,
+    group: str | None = None,
     steps: int | None = None,
     restarts: int | None = None,
     seed: int | None = None,
@@ -61,6 +64,10 @@ def fit(
         out: The run folder; runs/NAME-OF-DATA unless given.
         fps: Frames per second of the data, where they do not say it themselves.
         dataset: Which array of a container, or which columns of a table, to take.
+        labels: Frames whose state is known: a file or a pattern of bouts, of BORIS, or of a line for each frame.
+        inputs: What is known of every frame and drives it: a file or a pattern of a line for each frame, for each
+            change, or for each recording. The latent model needs dynamics, such as lds or slds.
+        group: A csv file with the animal of each recording; it becomes the run's groups.csv.
         steps: Steps of the fit after the warm-up.
         restarts: Fits from different starts in one program; the best by held-out bound is kept.
         seed: Seed of everything random.
@@ -80,16 +87,19 @@ def fit(
     named = {"model": model, "states": states, "latent_dim": latent_dim, "target_duration": target_duration}
     named |= {"steps": steps, "restarts": restarts, "seed": seed}
     given = {name: value for name, value in named.items() if value is not None}
-    source = {"fps": fps, "dataset": dataset}
+    beside = {"labels": labels, "inputs": inputs, "group": group}
+    beside = {name: file for name, file in beside.items() if file is not None}
+    source = {"path": data, "fps": fps, "dataset": dataset} | beside
     with together(Processes(coordinator, processes, process_id, distributed), json) as first, watching(limit) as watch:
         if not first:
-            return _assist(data, out, fps, dataset)
+            return _assist(source, out)
         if resume:
-            fixed = [*given, *(settings or []), *([config] if config else []), *([graph] if graph else [])]
-            run, recordings = waited(lambda: _resumed(data, out, fps, dataset, fixed), watch)
+            files = [*([graph] if graph else []), *(f"--{name}" for name in beside)]
+            fixed = [*given, *(settings or []), *([config] if config else []), *files]
+            run, recordings = waited(lambda: _resumed(source, out, fixed), watch)
         else:
             options = options_of(given, config, settings, graph)
-            run, recordings = waited(lambda: _started(data, out, source, options), watch)
+            run, recordings = waited(lambda: _started(source, out, options), watch)
         watch.reserve = 0.0 if limit is None else min(BASELINES, limit * SHARE)
         train(run, recordings, watch, resume, json, f"svae fit --resume --out {run.path}")
         _compare(run, recordings, watch)
@@ -126,14 +136,14 @@ def _compare(run, recordings, watch):
         print(f"svae: there was no time for the baselines; compute them with  {again}", file=sys.stderr)
 
 
-def _assist(data, out, fps, dataset):
+def _assist(source, out):
     """What a process does that is not the first: it takes the same steps, and writes nothing."""
-    from svae.data import load
+    from svae.data import load_source
     from svae.runs import Run, assist
 
-    if data is None and out is None:
+    if source["path"] is None and out is None:
         raise ConfigError("every process needs the data, or with --resume the run folder: --out RUN")
-    recordings = load(data, fps=fps, dataset=dataset) if data is not None else Run(out).load_data()
+    recordings = load_source(source) if source["path"] is not None else Run(out).load_data()
     use_compilation_cache()
     assist(recordings)
 
@@ -160,35 +170,39 @@ def rerun(run: Path, /, *, out: Path | None = None, json: Json = False):
     report(summary(again) | _comparison(first, again), str(out), json)
 
 
-def _started(data, out, source, options):
+def _started(source, out, options):
     """A new run folder and its recordings."""
-    if data is None:
+    if source["path"] is None:
         raise ConfigError("fit needs the data: a file, a folder or a pattern, as in  svae fit walk.npy --out runs/walk")
-    recordings = opened({"path": data, **source}, options)
-    run = begun(out or new_folder(Path("runs", stem(data))), recordings, {"path": data, **source}, options)
+    recordings = opened(source, options)
+    run = begun(out or new_folder(Path("runs", stem(source["path"]))), recordings, source, options)
     say(recordings.notes)
     return run, recordings._replace(notes=())  # the run keeps them
 
 
 def opened(source: dict[str, Any], options: dict[str, Any]) -> Any:
     """Recordings that can be fitted; a mistake in the options is told before they are read."""
-    from svae.data import check, load
+    from svae.data import check, load_source
     from svae.model import pgm_of
 
     config = Config.make({name: value for name, value in options.items() if name != "target_duration"})
     if config.latent:
         pgm_of(config)
-    recordings = load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
+    recordings = load_source(source)
     return recordings._replace(notes=(*of_data(recordings), *check(recordings)))
 
 
 def begun(out: Path, recordings: Any, source: dict[str, Any], options: dict[str, Any]) -> Any:
     """A new run folder; what the user left open is chosen here and written to its config.toml."""
+    from svae.data.carried import require_states
     from svae.fitting.defaults import suited
+    from svae.model import pgm_of
     from svae.runs import start
 
     options = in_frames(options, frame_rate(recordings))
     config = Config.make({**suited(options, recordings), **options})
+    pgm = pgm_of(config)
+    require_states(recordings, pgm.states if pgm.discrete else None)
     said = of_config(recordings, config)
     say(said)
     recordings = recordings._replace(notes=(*recordings.notes, *said))
@@ -196,8 +210,8 @@ def begun(out: Path, recordings: Any, source: dict[str, Any], options: dict[str,
     return start(out, recordings, config, source=source, command=command.get())
 
 
-def _resumed(data, out, fps, dataset, given):
-    from svae.data import load
+def _resumed(source, out, given):
+    from svae.data import load_source
     from svae.runs import Run
 
     if out is None:
@@ -205,9 +219,8 @@ def _resumed(data, out, fps, dataset, given):
     if given:
         raise ConfigError(f"--resume goes on with the configuration of {out}; leave out {given[0]}")
     run = Run(out)
-    source = run.provenance().get("source") or {}
-    again = {"fps": fps or source.get("fps"), "dataset": dataset or source.get("dataset")}
-    recordings = run.load_data() if data is None else load(data, **again)
+    again = (run.provenance().get("source") or {}) | {name: value for name, value in source.items() if value}
+    recordings = run.load_data() if source["path"] is None else load_source(again)
     use_compilation_cache()
     return run, recordings
 

@@ -6,7 +6,7 @@ from typing import Any
 from svae.cli import _netcdf
 from svae.cli._app import Json, Match, verb
 from svae.cli._netcdf import Variable
-from svae.cli._print import report, report_rows
+from svae.cli._print import report, report_rows, say
 from svae.cli._runs import frame_rate, open_both, open_model, random_key, stem
 from svae.cli._values import duration, whole_frames
 
@@ -27,6 +27,7 @@ def forecast(
     fps: float | None = None,
     dataset: str | None = None,
     match: Match = None,
+    inputs: str | None = None,
     json: Json = False,
 ):
     """Draw how recordings go on; only frames up to --start are seen. Where later frames are known it is scored.
@@ -42,14 +43,16 @@ def forecast(
         fps: Frames per second; as in the run unless the data say it.
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
+        inputs: The inputs of every frame, as for `svae fit`; where the recordings end they stay as they are.
     """
     import svae
 
-    model, recordings = open_both(run, data, fps, dataset, match)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs)
     rate = frame_rate(recordings)
     ahead = whole_frames(horizon, rate, "--horizon")
     seen = _until(recordings, start, rate)
-    found = svae.forecast(model, seen, horizon=ahead, samples=samples, key=random_key(seed))
+    later = _inputs_ahead(model, recordings, seen, ahead)
+    found = svae.forecast(model, seen, horizon=ahead, samples=samples, key=random_key(seed), inputs=later)
     out = out or run / "forecasts" / stem(data)
     rows = []
     for i, name in enumerate(recordings.names):
@@ -109,7 +112,7 @@ def _until(recordings, start, rate):
     """Recordings up to a time, that frame included."""
     import numpy as np
 
-    from svae.data import DataError, cut, seconds
+    from svae.data import DataError, seconds, stretches
 
     if start is None:
         return recordings
@@ -118,10 +121,25 @@ def _until(recordings, start, rate):
     for i, (name, end) in enumerate(zip(recordings.names, ends, strict=True)):
         if end == 0 or when > seconds(recordings, i)[-1]:
             raise DataError(f"{name} has no frame at --start {start}: it ends at {seconds(recordings, i)[-1]:g}.")
-    times = tuple(None if t is None else t[:end] for t, end in zip(recordings.times, ends, strict=False))
-    return recordings._replace(
-        sequences=tuple(cut(y, 0, e) for y, e in zip(recordings.sequences, ends, strict=True)), times=times
-    )
+    return stretches(recordings, [(i, 0, end) for i, end in enumerate(ends)])
+
+
+def _inputs_ahead(model, recordings, seen, ahead):
+    """The inputs of the frames to come: as the recordings have them, and where they end as in the last frame."""
+    import numpy as np
+
+    from svae.data import recordings as as_recordings
+    from svae.data.driven import inputs_matched
+
+    if model.driven is None:
+        return None
+    found, known = [], inputs_matched(as_recordings(recordings), model.layout.inputs).beside
+    for y, one in zip(seen.sequences, known, strict=True):
+        later = one.inputs[len(y) : len(y) + ahead]
+        found.append(np.concatenate([later, np.repeat(one.inputs[-1:], ahead - len(later), 0)]))
+    if any(len(one.inputs) < len(y) + ahead for y, one in zip(seen.sequences, known, strict=True)):
+        say(["Inputs stay as they are in the last frame where the recordings end."])
+    return found
 
 
 def _times_after(seen, i, ahead, rate):

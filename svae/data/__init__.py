@@ -1,5 +1,7 @@
 """Recordings from any file or array, windows of them, and synthetic data with their truth. Numpy only."""
 
+from .beside import Beside, Called
+from .carried import with_labels
 from .checks import (
     Standardize,
     check,
@@ -13,6 +15,10 @@ from .checks import (
     standardized,
 )
 from .doubts import body_length, doubts
+from .driven import with_inputs
+from .groups import load_groups
+from .inputs import load_inputs
+from .labels import load_labels
 from .layout import Layout, layout_of, matched, renamed
 from .load import load
 from .moments import Moments, moments
@@ -20,6 +26,7 @@ from .mouse import Mouse, mouse
 from .preprocess import Preprocess, preprocessed, wild_shares
 from .preprocess import find as find_preprocess
 from .recordings import DataError, Recordings, recordings, safe_names, seconds, take
+from .source import load_source
 from .synthetic import (
     Dots,
     Pinwheel,
@@ -32,10 +39,12 @@ from .synthetic import (
 )
 from .timescale import bout_frames
 from .views import View, blocks, cut, sample_frames, settled
-from .windows import Batch, Split, Windows, batch, epoch_order, split, windows
+from .windows import Batch, Split, Windows, batch, epoch_order, split, stretches, windows
 
 __all__ = [
     "Batch",
+    "Beside",
+    "Called",
     "DataError",
     "Dots",
     "Layout",
@@ -67,6 +76,10 @@ __all__ = [
     "global_units",
     "layout_of",
     "load",
+    "load_groups",
+    "load_inputs",
+    "load_labels",
+    "load_source",
     "matched",
     "moments",
     "mouse",
@@ -82,9 +95,12 @@ __all__ = [
     "standardize_entries",
     "standardize_globally",
     "standardized",
+    "stretches",
     "switching_rotations",
     "take",
     "two_speed_dots",
     "wild_shares",
     "windows",
+    "with_inputs",
+    "with_labels",
 ]

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .carried import labels_matched
+from .driven import inputs_matched
 from .readers.pieces import listed
 from .recordings import DataError, Recordings
 from .views import Picked, names_of
@@ -18,16 +20,22 @@ SAME = 0.02  # rates that differ by less are one rate
 
 @dataclass(frozen=True)
 class Layout:
-    """Names of points or columns in order, their unit, the frame rate and the shape of a frame; empty where unknown."""
+    """Names of points or columns in order, their unit, the frame rate and the shape of a frame; empty where unknown.
+
+    inputs: names of the columns of inputs; labels: names of the first states. Old folders have neither.
+    """
 
     names: tuple[str, ...] = ()
     unit: str = ""
     fps: float | None = None
     event: tuple[int, ...] = ()
+    inputs: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that JSON knows."""
-        return dataclasses.asdict(self) | {"names": list(self.names), "event": list(self.event)}
+        """Plain values that JSON knows; names of inputs and states where there are any."""
+        found = {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
+        return {name: value for name, value in found.items() if value != [] or name in ("names", "event")}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Layout":
@@ -35,7 +43,8 @@ class Layout:
         try:
             fps = None if values["fps"] is None else float(values["fps"])
             event = tuple(int(n) for n in values["event"])
-            made = cls(tuple(map(str, values["names"])), str(values["unit"]), fps, event)
+            beside = (tuple(map(str, values.get(name, ()))) for name in ("inputs", "labels"))
+            made = cls(tuple(map(str, values["names"])), str(values["unit"]), fps, event, *beside)
         except (KeyError, TypeError) as error:
             raise ValueError(f"no layout is described by {values!r}") from error
         if made.to_dict() != values:
@@ -54,7 +63,8 @@ def layout_of(data: Recordings) -> Layout:
     """That of recordings which have one; where their units differ, none is kept."""
     units = {getattr(y, "unit", "") for y in data.sequences} - {""}
     first, fps = data.sequences[0], None if data.fps is None else float(data.fps)
-    return Layout(names_of(first), units.pop() if len(units) == 1 else "", fps, tuple(map(int, first.shape[1:])))
+    event = tuple(map(int, first.shape[1:]))
+    return Layout(names_of(first), units.pop() if len(units) == 1 else "", fps, event, *data.called)
 
 
 def plain_name(name: str) -> str:
@@ -77,7 +87,11 @@ def renamed(data: Recordings, names: Mapping[str, str]) -> Recordings:
 
 
 def matched(data: Recordings, layout: Layout) -> Matched:
-    """Recordings by the names of a model's points or columns; DataError with the names where some are missing."""
+    """Recordings by the names of a model's points or columns; DataError with the names where some are missing.
+
+    What they carry beside y is matched by name, too.
+    """
+    data = labels_matched(inputs_matched(data, layout.inputs), layout.labels)
     notes = _unit_and_rate(data, layout)
     own = names_of(data.sequences[0])
     if not layout.names or not own:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from .beside import Beside, Called
+
 LONGEST_NAME = 200  # bytes of UTF-8; a file system takes 255, a suffix included
 
 
@@ -19,6 +21,7 @@ class Recordings(NamedTuple):
 
     fps: frames per second, or None; times: seconds of each frame, None where they are frame / fps, () = None for all.
     notes: what was left out, taken for granted or changed when they were read, one sentence each.
+    beside: what each carries beside y, () = nothing; called: what its inputs and labels are called.
     """
 
     sequences: tuple[Any, ...]
@@ -26,6 +29,8 @@ class Recordings(NamedTuple):
     fps: float | None = None
     times: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()
+    beside: tuple[Beside, ...] = ()
+    called: Called = Called()
 
     def __repr__(self) -> str:
         number = f"{len(self.names)} recording{'' if len(self.names) == 1 else 's'}"
@@ -73,7 +78,8 @@ def take(data: Recordings, chosen: Sequence[int]) -> Recordings:
     """Some of the recordings, in this order."""
     times = tuple(data.times[i] for i in chosen) if data.times else ()
     sequences, names = tuple(data.sequences[i] for i in chosen), tuple(data.names[i] for i in chosen)
-    return data._replace(sequences=sequences, names=names, times=times)
+    beside = tuple(data.beside[i] for i in chosen) if data.beside else ()
+    return data._replace(sequences=sequences, names=names, times=times, beside=beside)
 
 
 def safe_names(names: Sequence[str]) -> tuple[str, ...]:

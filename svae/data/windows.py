@@ -1,11 +1,13 @@
 """Windows of recordings: every frame counts in exactly one window and may serve others as context."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from .beside import Beside, of_windows, part
 from .recordings import DataError, Recordings, take
 from .views import cut
 
@@ -26,12 +28,16 @@ class Windows(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """y (B, L, *event) padded with 0 at the end; mask: real; counted: core; start: frame 0 is a true start."""
+    """y (B, L, *event) padded with 0 at the end; mask: real; counted: core; start: frame 0 is a true start.
+
+    beside: what these frames carry beside y, padded alike.
+    """
 
     y: Float[np.ndarray, "B L *event"]
     mask: Bool[np.ndarray, "B L"]
     counted: Bool[np.ndarray, "B L"]
     start: Bool[np.ndarray, " B"]
+    beside: Beside = Beside()
 
 
 class Split(NamedTuple):
@@ -74,7 +80,8 @@ def batch(data: Recordings, table: Windows, rows: Int[np.ndarray, " B"]) -> Batc
             table.first[row] : table.last[row]
         ]
     counted = (frame >= table.core_first[rows, None]) & (frame < table.core_last[rows, None])
-    return Batch(y, frame < table.last[rows, None], counted, table.first[rows] == 0)
+    beside = of_windows(data.beside, table.recording[rows], table.first[rows], table.last[rows], table.length)
+    return Batch(y, frame < table.last[rows, None], counted, table.first[rows] == 0, beside)
 
 
 def epoch_order(num_windows: int, batch_size: int, *, seed: int, epoch: int) -> Int[np.ndarray, "steps batch"]:
@@ -97,9 +104,18 @@ def split(data: Recordings, fraction: float, seed: int) -> Split:
 
 
 def _split_whole(data, fraction, seed):
+    """Recordings with labels are held out last: what somebody labelled is there to be learned from."""
     B = len(data.sequences)
-    held = np.random.default_rng(seed).permutation(B)[: min(max(1, round(fraction * B)), B - 1)]
+    order = np.random.default_rng(seed).permutation(B)
+    order = order[np.argsort(_labelled(data)[order] > 0, kind="stable")]
+    held = order[: min(max(1, round(fraction * B)), B - 1)]
     return Split(take(data, sorted(set(range(B)) - set(held.tolist()))), take(data, sorted(held.tolist())))
+
+
+def _labelled(data):
+    """Labelled frames of each recording."""
+    carried = data.beside or [Beside()] * len(data.sequences)
+    return np.array([0 if one.labels is None else int(np.sum(one.labels >= 0)) for one in carried])
 
 
 def _split_ends(data, fraction):
@@ -107,13 +123,14 @@ def _split_ends(data, fraction):
         if len(y) < 2:
             raise DataError(f"{name} has {len(y)} frame, too few to hold out its end; give 2 frames or 3 recordings.")
     cuts = [min(max(1, round((1 - fraction) * len(y))), len(y) - 1) for y in data.sequences]
-    return Split(_ends(data, [0] * len(cuts), cuts), _ends(data, cuts, list(map(len, data.sequences))))
+    first = stretches(data, [(i, 0, c) for i, c in enumerate(cuts)])
+    return Split(first, stretches(data, [(i, c, len(data.sequences[i])) for i, c in enumerate(cuts)]))
 
 
-def _ends(data, first, last):
-    """Frames [first_i, last_i) of each recording, and their times."""
-    bounds = list(zip(first, last, strict=True))
-    times = tuple(None if t is None else t[a:b] for t, (a, b) in zip(data.times, bounds, strict=False))
-    return data._replace(
-        sequences=tuple(cut(y, a, b) for y, (a, b) in zip(data.sequences, bounds, strict=True)), times=times
-    )
+def stretches(data: Recordings, pieces: Sequence[tuple[int, int, int]]) -> Recordings:
+    """Frames [first, last) of recordings, (number, first, last) each, their times and what they carry."""
+    sequences = tuple(cut(data.sequences[i], a, b) for i, a, b in pieces)
+    times = tuple(None if data.times[i] is None else data.times[i][a:b] for i, a, b in pieces) if data.times else ()
+    beside = tuple(part(data.beside, i, a, b) for i, a, b in pieces) if data.beside else ()
+    names = tuple(data.names[i] for i, _, _ in pieces)
+    return data._replace(sequences=sequences, names=names, times=times, beside=beside)

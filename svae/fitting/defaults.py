@@ -22,9 +22,11 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
     Windows for long recordings; a mask for the recognition network where entries are missing or wild; as many prior
     counts as there are states; and how long a state lasts, from how long the data remember.
     """
-    config = Config.make(options)
+    own = "latent" in options or options.get("model") == OWN  # then the graph has said it
+    driven = {"inputs": len(data.called.inputs)} if data.called.inputs and not own else {}
+    config = Config.make(driven | options)
     seen = preprocessed(data, find_preprocess(data, config))
-    found = {"patience": PATIENCE}
+    found = {"patience": PATIENCE} | driven
     pgm = pgm_of(config)
     if pgm.paced and not {"stickiness", "target_duration"} & set(options):
         found["target_duration"] = bout_frames(seen)

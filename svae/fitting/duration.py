@@ -85,7 +85,7 @@ def paths(models: SVAE, data: Prepared) -> Paths:
         piece = batch(data.train, table, np.resize(here, size))  # one shape, one program
         counted = piece.counted & (np.arange(size) < len(here))[:, None]
         both = counted[:, 1:] & counted[:, :-1]
-        found = _counts(models, piece.y, piece.mask, counted, both)
+        found = _counts(models, piece.y, piece.mask, counted, both, piece.beside)
         switches, usage = switches + np.asarray(found[0]), usage + np.asarray(found[1])
         pairs += int(both.sum())
     ends = len(data.train.sequences) / data.train.frames  # a bout ends with its recording too
@@ -95,14 +95,15 @@ def paths(models: SVAE, data: Prepared) -> Paths:
 
 
 @eqx.filter_jit
-def _counts(models, y, mask, counted, both):
+def _counts(models, y, mask, counted, both, beside):
     """Switches (R,) and frames of every state (R, K) on the most probable paths."""
     arrays, static = eqx.partition(models, eqx.is_array)
 
     def one(arrays):
         model = eqx.combine(arrays, static)
         moments = expfam.moments(model.q)
-        path = jax.vmap(lambda y, mask: model.posterior(moments, y, mask).viterbi())(y, mask)
+        infer = jax.vmap(lambda y, mask, beside: model.posterior(moments, y, mask, None, beside).viterbi())
+        path = infer(y, mask, beside)
         frames = jax.nn.one_hot(path, model.pgm.states) * counted[..., None]
         return jnp.sum((path[:, 1:] != path[:, :-1]) & both), jnp.sum(frames, (0, 1))
 

@@ -34,7 +34,8 @@ def held_out_bound(model: SVAE, held: Recordings, *, key: PRNGKeyArray) -> HeldO
         rows = np.arange(first, min(first + size, len(table.first)))
         piece = batch(held, table, np.resize(rows, size))  # one shape, one program; repeats are not counted
         counted = piece.counted & (np.arange(size) < len(rows))[:, None]
-        bound, path, frames = _evaluate(model, piece.y, piece.mask, counted, jax.random.fold_in(key, number))
+        noise = jax.random.fold_in(key, number)
+        bound, path, frames = _evaluate(model, piece.y, piece.mask, counted, noise, piece.beside)
         total += float(bound)
         each.append(np.asarray(frames)[counted])
         labels = np.asarray(path)[piece.counted[0]] if labels is None else labels
@@ -50,6 +51,6 @@ def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
 
 
 @eqx.filter_jit
-def _evaluate(model, y, mask, counted, key):
-    found = evidence(model, expfam.moments(model.q), y, mask, counted, key)
+def _evaluate(model, y, mask, counted, key, beside):
+    found = evidence(model, expfam.moments(model.q), y, mask, counted, key, beside)
     return found.log_likelihood - found.kl, found.labels, found.each

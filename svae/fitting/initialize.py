@@ -11,8 +11,10 @@ import numpy as np
 from jaxtyping import Array
 
 from svae import expfam
+from svae.data import Beside
+from svae.data.beside import FREE, NOTHING
 from svae.expfam import Gaussian
-from svae.model import SVAE
+from svae.model import SVAE, of_labels
 from svae.nets import (
     START_SD,
     GaussianWeights,
@@ -23,7 +25,7 @@ from svae.nets import (
     with_noise,
     with_precision,
 )
-from svae.starting import UNUSED, States, kmeans, never, place_of_states, result, search
+from svae.starting import UNUSED, States, begun, kmeans, never, place_of_states, result, search
 
 SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
@@ -132,25 +134,28 @@ def search_latents(
     model: SVAE,
     latents: list[np.ndarray],
     places: list[np.ndarray] | None,
+    beside: Beside = NOTHING,
     *,
     seed: int,
     hurries: Callable[[], bool] = never,
 ) -> Generator[float, None, SVAE]:
     """The model with q(theta) from warm latents (T_i, D), and with the stickiness that the target duration asks for.
 
-    With `places` (T_i, D) the states know where they are, too. Yields the share of the search that is done.
+    With `places` (T_i, D) the states know where they are, too. `beside` has lists as latents are: with labels (T_i,)
+    the first states are those that people know. Yields the share of the search that is done.
     """
-    K = model.pgm.states
+    K, labels = model.pgm.states, beside.labels
+    inputs = beside.inputs if model.pgm.inputs else None
     if not model.pgm.chained or K == 1:
-        return dataclasses.replace(model, q=mixture_q(model, latents, K, seed=seed))
+        return dataclasses.replace(model, q=mixture_q(model, latents, K, beside, seed=seed))
     dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.paced else None
-    asked = {"dynamic": dynamic, "duration": duration, "seed": seed, "places": places, "hurries": hurries}
-    found = yield from search(latents, K, **asked)
+    asked = {"dynamic": dynamic, "duration": duration, "seed": seed, "places": places, "labels": labels}
+    found = yield from search(latents, K, hurries=hurries, **asked)
     sticky = duration is not None and model.pgm.sticky is not None
     pgm = with_stickiness(model.pgm, stickiness(found)) if sticky else model.pgm
-    q = pgm.initialize(latents, found.weights)
-    pgm = pgm if pgm.conjugate else pgm.start(q, latents, found.weights)
-    q = refined(pgm, q, latents) if len(pgm.discrete) > 1 else q
+    q = pgm.initialize(latents, found.weights, inputs)
+    pgm = pgm if pgm.conjugate else pgm.start(q, latents, found.weights, inputs)
+    q = refined(pgm, q, latents, beside) if len(pgm.discrete) > 1 else q
     model = model if places is None else _with_places(model, found, places)
     return eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q))
 
@@ -177,30 +182,36 @@ def with_stickiness(pgm, counts: float):
     return eqx.tree_at(rows_of, pgm, rows)
 
 
-def mixture_q(model: SVAE, latents: list[np.ndarray], K: int, *, seed: int) -> Any:
+def mixture_q(model: SVAE, latents: list[np.ndarray], K: int, beside: Beside = NOTHING, *, seed: int) -> Any:
     """q(theta) of a model whose states do not follow each other: k-means, then mean field, x held at the latents."""
-    labels = kmeans(np.concatenate(latents).astype(float), K, np.random.default_rng(seed))
-    q = model.pgm.initialize(latents, one_hot(labels, K, latents))
-    return q if K == 1 else refined(model.pgm, q, latents)
+    x, rng = np.concatenate(latents).astype(float), np.random.default_rng(seed)
+    labels = beside.labels if model.pgm.discrete else None
+    found = kmeans(x, K, rng) if labels is None else begun(x, np.concatenate(labels), K, rng)
+    q = model.pgm.initialize(latents, one_hot(found, K, latents), beside.inputs if model.pgm.inputs else None)
+    return q if K == 1 else refined(model.pgm, q, latents, beside)
 
 
-def refined(pgm: Any, q: Any, latents: list[np.ndarray]) -> Any:
-    """q(theta) and all discrete blocks in turn, with x held at the latents."""
-    x, mask = padded(latents)
+def refined(pgm: Any, q: Any, latents: list[np.ndarray], beside: Beside = NOTHING) -> Any:
+    """q(theta) and all discrete blocks in turn, with x held at the latents and labelled frames in their states."""
+    (x, mask), inputs = padded(latents), beside.inputs if pgm.inputs else None
+    labels = None if beside.labels is None else padded_labels(beside.labels)
+    known = Beside(None if inputs is None else padded(inputs)[0], labels)
     for _ in range(SWEEPS):
-        found = jax.tree.map(np.asarray, _pinned_states(pgm, q, x, mask))
+        found = jax.tree.map(np.asarray, _pinned_states(pgm, q, x, mask, known))
         rows = [{name: w[i, : len(z)] for name, w in found.items()} for i, z in enumerate(latents)]
-        q = pgm.initialize(latents, rows)
+        q = pgm.initialize(latents, rows, inputs)
     return q
 
 
 @eqx.filter_jit
-def _pinned_states(pgm, q, x, mask):
+def _pinned_states(pgm, q, x, mask, beside):
     """E z of every discrete block and sequence (B, T, K) with the latents all but known."""
     D = x.shape[-1]
     J = jnp.broadcast_to(PINNED * jnp.eye(D, dtype=x.dtype), (*x.shape, D)) * mask[..., None, None]
     potentials = Gaussian(J, PINNED * x * mask[..., None])
-    found = jax.vmap(pgm.infer, (None, 0, 0))(expfam.moments(q), potentials, mask)
+    said = None if beside.labels is None else {pgm.shown: jax.vmap(of_labels, (0, None))(beside.labels, pgm.states)}
+    infer = jax.vmap(pgm.infer, (None, 0, 0, None, 0, 0))
+    found = infer(expfam.moments(q), potentials, mask, None, said, beside.inputs)
     return {name: factor.states for name, factor in found.discrete.items()}
 
 
@@ -212,6 +223,14 @@ def padded(latents: list[np.ndarray]) -> tuple[Array, Array]:
         row[: len(sequence)] = sequence
     mask = np.arange(T)[None] < np.array([len(z) for z in latents])[:, None]
     return jnp.asarray(x, jnp.result_type(float)), jnp.asarray(mask)
+
+
+def padded_labels(labels: list[np.ndarray]) -> Array:
+    """Labels (T_i,) as one array (B, T), FREE at padding."""
+    found = np.full((len(labels), max(map(len, labels))), FREE, np.int32)
+    for row, known in zip(found, labels, strict=True):
+        row[: len(known)] = known
+    return jnp.asarray(found)
 
 
 def one_hot(labels: np.ndarray, K: int, latents: list) -> list[np.ndarray]:

@@ -1,9 +1,9 @@
 """From what a user gives to what a fit takes: checked, held out, in model units, cut into windows."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,7 @@ from svae._program_memory import make_room
 from svae.config import OWN
 from svae.data import (
     Batch,
+    Layout,
     Moments,
     Recordings,
     Standardize,
@@ -35,6 +36,9 @@ from svae.data import (
     wild_shares,
     windows,
 )
+from svae.data.beside import part
+from svae.data.carried import require_states, said_of_labels, without_labels
+from svae.data.driven import inputs_in, said_of_inputs, units_of_inputs, with_known_inputs
 from svae.model import SVAE, with_layout
 from svae.nets import likelihood_of
 
@@ -61,9 +65,13 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     make_room()
     data = recordings(data)
     check_shapes(data)
-    model = model if model.layout.names else with_layout(model, layout_of(data))
+    model = model if model.layout.names else with_layout(model, _layout(model, data))
     raw, said = matched(data, model.layout)
     notes = [*data.notes, *said, *_wild(raw, model)]
+    states = model.pgm.states if model.pgm.discrete else None
+    require_states(raw, states)
+    notes += said_of_inputs(raw, model.pgm.inputs)
+    raw = with_known_inputs(raw, model.pgm.inputs)
     data = settled(preprocessed(raw, model.preprocess))
     notes += check(data)
     likelihood = likelihood_of(model.observe)
@@ -75,19 +83,35 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
         )
     config = model.config
     train, held = divided(data, config)
+    notes += said_of_labels(train, held, states)
+    held = None if held is None else without_labels(held)
     found = moments(train)
     scaling = _units(model, found)
-    train = standardized(train, scaling)
+    driven = units_of_inputs(train) if model.pgm.inputs else None
+    train = inputs_in(standardized(train, scaling), driven)
     window, overlap = _window(model, train)
     if model.pgm.independent and window == 1:
-        train = Recordings(tuple(f[None] for y in train.sequences for f in y), ("frame",) * train.frames, train.fps)
-        overlap = 0
+        train, overlap = _alone(train), 0
     table = windows(train, window, overlap)
-    units = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), scaling)
-    model = eqx.tree_at(lambda m: m.scaling, model, units)
+    units = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), (scaling, driven))
+    model = dataclasses.replace(model, scaling=units[0], driven=units[1])
     held_volume = 0.0 if held is None else _volume(moments(held), held.frames, scaling)
-    held = None if held is None else standardized(held, scaling)
+    held = None if held is None else inputs_in(standardized(held, scaling), driven)
     return model, Prepared(train, held, table, _volume(found, train.frames, scaling), held_volume), notes
+
+
+def _layout(model: SVAE, data: Recordings) -> Layout:
+    """That of the data; names of inputs and states that a model has stay."""
+    found, own = layout_of(data), model.layout
+    return dataclasses.replace(found, inputs=own.inputs or found.inputs, labels=own.labels or found.labels)
+
+
+def _alone(data: Recordings) -> Recordings:
+    """Every frame as a recording."""
+    frames = [(i, t) for i, y in enumerate(data.sequences) for t in range(len(y))]
+    beside = tuple(part(data.beside, i, t, t + 1) for i, t in frames) if data.beside else ()
+    sequences = tuple(f[None] for y in data.sequences for f in y)
+    return data._replace(sequences=sequences, names=("frame",) * len(frames), times=(), notes=(), beside=beside)
 
 
 def _wild(data: Recordings, model: SVAE) -> list[str]:

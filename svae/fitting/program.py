@@ -36,7 +36,8 @@ class Taken(NamedTuple):
 
 
 def _take(model, state, piece, key, num_data, frames, how: updates.How) -> Taken:
-    bound, gradient = how.estimator(model, piece.y, piece.mask, num_data=num_data, key=key, counted=piece.counted)
+    rows = {"counted": piece.counted} | ({"beside": piece.beside} if jax.tree.leaves(piece.beside) else {})
+    bound, gradient = how.estimator(model, piece.y, piece.mask, num_data=num_data, key=key, **rows)
     update = updates.update(model, gradient, state, how.of(model.config), 1.0 / frames)
     return Taken(update.model, update.state, bound, update.good, _finite(gradient, bound.bound, update.good))
 

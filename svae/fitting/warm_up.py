@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae.bound import value_and_grad
-from svae.data import Recordings, batch, windows
+from svae.data import Beside, Recordings, batch, windows
 from svae.data.views import sample_frames
 from svae.devices import local, replicated
 from svae.fitting import initialize, updates
@@ -56,14 +56,14 @@ def warm_up(
     else:
         model = before.model
     yield _of_states(model, restart, 0.0)  # before what may take a while
-    latents, places = _latents(_with_standard(model), model.places, data.train)
+    found = _latents(_with_standard(model), model.places, data.train)
     answers: list[bool] = []
 
     def asked():
         answers.append(hurries())
         return answers[-1]
 
-    search = initialize.search_latents(model, latents, places, seed=model.config.seed + restart, hurries=asked)
+    search = initialize.search_latents(model, *found, seed=model.config.seed + restart, hurries=asked)
     for step in _searched(model, search, restart):
         yield step._replace(note=HURRIED) if step.share == 1.0 and any(answers) else step
 
@@ -115,7 +115,15 @@ def _with_standard(model: SVAE) -> SVAE:
     return dataclasses.replace(model, pgm=pgm, q=pgm.prior, places=None)
 
 
-def _latents(model: SVAE, places: Places | None, data: Recordings) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+class Found(NamedTuple):
+    """What a search for states is given, for each stretch of frames."""
+
+    latents: list[np.ndarray]
+    places: list[np.ndarray] | None
+    beside: Beside  # a list of each
+
+
+def _latents(model: SVAE, places: Places | None, data: Recordings) -> Found:
     """Posterior means and places of the training frames, or of stretches spread over all of them, window by window."""
     everything = data.frames <= STATE_FRAMES
     length = min(max(map(len, data.sequences)), MOST_FRAMES if everything else STRETCH)
@@ -124,14 +132,19 @@ def _latents(model: SVAE, places: Places | None, data: Recordings) -> tuple[list
     rows, size = np.linspace(0, len(table.first) - 1, number).astype(int), max(1, min(number, MOST_FRAMES // length))
     breaks = rows - np.arange(number)  # the same for windows that follow each other
     found: dict[tuple[int, int], list] = {}
+    beside: dict[tuple[int, int], list] = {}
     for first in range(0, number, size):
         here = rows[first : first + size]
         piece = batch(data, table, np.resize(here, size))  # one shape, one program
         x = np.asarray(_guess(model, places, piece.y, piece.mask))
-        for row, stretch, path, counted in zip(here, breaks[first:], x, piece.counted, strict=False):
-            found.setdefault((int(table.recording[row]), int(stretch)), []).append(path[counted])
+        for n, (row, stretch, counted) in enumerate(zip(here, breaks[first:], piece.counted, strict=False)):
+            own = int(table.recording[row]), int(stretch)
+            found.setdefault(own, []).append(x[n][counted])
+            beside.setdefault(own, []).append(jax.tree.map(lambda a, n=n, counted=counted: a[n][counted], piece.beside))
     both, D = [np.concatenate(parts) for parts in found.values()], model.config.latent_dim
-    return [x[:, :D] for x in both], None if places is None else [x[:, D:] for x in both]
+    whole = [jax.tree.map(lambda *a: np.concatenate(a), *parts) for parts in beside.values()]
+    listed = Beside(*(None if kind[0] is None else list(kind) for kind in zip(*whole, strict=True)))
+    return Found([x[:, :D] for x in both], None if places is None else [x[:, D:] for x in both], listed)
 
 
 @eqx.filter_jit

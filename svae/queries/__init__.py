@@ -12,6 +12,7 @@ from svae.queries.inference import (
     segment,
 )
 from svae.queries.prediction import Forecast, Generated, forecast, generate
+from svae.queries.response import Response, response
 from svae.queries.scoring import Score, score
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Imputation",
     "Inference",
     "Reconstruction",
+    "Response",
     "Score",
     "Segmentation",
     "far",
@@ -29,6 +31,7 @@ __all__ = [
     "infer",
     "low_bounds",
     "reconstruct",
+    "response",
     "score",
     "segment",
 ]

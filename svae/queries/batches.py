@@ -12,6 +12,7 @@ from svae import expfam
 from svae._program_memory import make_room
 from svae.config import ConfigError
 from svae.data import (
+    Beside,
     DataError,
     Recordings,
     blocks,
@@ -23,6 +24,9 @@ from svae.data import (
     settled,
     standardized,
 )
+from svae.data.beside import of_windows
+from svae.data.carried import require_states
+from svae.data.driven import inputs_in, with_known_inputs
 from svae.model import SVAE
 
 NUMBERS = 2**24  # that one batch may hold
@@ -43,6 +47,7 @@ class Padded(NamedTuple):
     rows: Int[np.ndarray, " n"]
     y: Float[np.ndarray, "B L *event"]
     mask: Bool[np.ndarray, "B L"]
+    beside: Beside
 
 
 def prepare(model: SVAE, data: Any) -> Asked:
@@ -51,11 +56,13 @@ def prepare(model: SVAE, data: Any) -> Asked:
     raw = recordings(data)
     check_shapes(raw)
     raw, notes = matched(raw, model.layout)
+    require_states(raw, model.pgm.states if model.pgm.discrete else None)
+    raw = with_known_inputs(raw, model.pgm.inputs)
     raw = settled(preprocessed(raw, model.preprocess))
     check_form(raw)
     if raw.sequences[0].shape[1:] != model.shape:
         raise DataError(f"The model is for frames of shape {model.shape}, the data have {raw.sequences[0].shape[1:]}.")
-    scaled = standardized(raw, model.scaling)
+    scaled = inputs_in(standardized(raw, model.scaling), model.driven)
     for name, z in zip(raw.names, scaled.sequences, strict=True):
         _check_near(name, z)
     return Asked(raw, scaled, tuple(notes))
@@ -101,19 +108,28 @@ def _pad(data, rows, size, L):
     T = np.array([len(data.sequences[row]) for row in np.resize(rows, size)])
     for out, row in zip(y, np.resize(rows, size), strict=True):
         out[: len(data.sequences[row])] = data.sequences[row][:]
-    return Padded(rows, y, np.arange(L)[None] < T[:, None])
+    beside = of_windows(data.beside, np.resize(rows, size), np.zeros(size, int), T, L)
+    return Padded(rows, y, np.arange(L)[None] < T[:, None], beside)
 
 
-def by_recording(program: Callable, model: SVAE, data: Recordings, numbers: Callable, key: PRNGKeyArray) -> list:
-    """program(model, y, mask, keys) over batches; its result, row by row, in the order of the recordings.
+def by_recording(
+    program: Callable,
+    model: SVAE,
+    data: Recordings,
+    numbers: Callable,
+    key: PRNGKeyArray,
+    more: tuple[np.ndarray, ...] = (),
+) -> list:
+    """program(model, y, mask, keys, beside, *more) over batches; its result, row by row, in recordings' order.
 
-    A recording's key depends on its place only, not on the batch.
+    A recording's key depends on its place only, not on the batch. `more` are arrays with a row for each recording.
     """
     found = [None] * len(data.sequences)
-    for rows, y, mask in padded(data, numbers):
+    for rows, y, mask, beside in padded(data, numbers):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.asarray(np.resize(rows, len(y))))
         y = jnp.asarray(y, jnp.result_type(float))
-        result = jax.tree.map(np.asarray, program(model, y, jnp.asarray(mask), keys))
+        own = (jnp.asarray(a[np.resize(rows, len(y))], jnp.result_type(float)) for a in more)
+        result = jax.tree.map(np.asarray, program(model, y, jnp.asarray(mask), keys, beside, *own))
         for i, row in enumerate(rows):
             found[row] = jax.tree.map(lambda a, i=i: a[i], result)
             require_finite(data.names[row], found[row])
@@ -126,9 +142,9 @@ def require_finite(name: str, result: Any) -> None:
         raise DataError(f"{name} leads to a result that is not finite; check its units, or fit the model for longer.")
 
 
-def posterior(model: SVAE, y: Any, mask: Any) -> Any:
+def posterior(model: SVAE, y: Any, mask: Any, beside: Beside) -> Any:
     """q*(x, z) of one sequence in model units."""
-    return model.posterior(expfam.moments(model.q), y, mask)
+    return model.posterior(expfam.moments(model.q), y, mask, None, beside)
 
 
 def states_of(model: SVAE) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from svae import _reprs, expfam
+from svae.data import Beside
+from svae.data.beside import NOTHING
 from svae.model import SVAE
 from svae.pgm import Posterior, keys_of
 from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare, states_of
@@ -162,7 +164,7 @@ def impute(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 32, star
     asked = prepare(model, data)
     gaps = any(np.isnan(y).reshape(len(y), -1).all(1).any() for y in asked.raw.sequences)
     starts = starts if gaps and states_of(model) > 1 else 0
-    program = lambda model, y, mask, keys: _impute(model, y, mask, keys, samples, starts)  # noqa: E731
+    program = lambda *asked: _impute(samples, starts, *asked)  # noqa: E731
     cost = lambda L: L * frame_cost(model) * (2 + starts)  # noqa: E731
     found = by_recording(program, model, asked.scaled, cost, key)
     pairs = [_filled(model, y, *draws) for y, draws in zip(asked.raw.sequences, found, strict=True)]
@@ -186,14 +188,14 @@ def _answers(program, model, asked) -> list:
 
 
 @eqx.filter_jit
-def _infer(model, y, mask, keys):
-    q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
+def _infer(model, y, mask, keys, beside):
+    q = jax.vmap(posterior, (None, 0, 0, 0))(model, y, mask, beside)
     return q.mean(), q.sd(), _probabilities(q), q.kl
 
 
 @eqx.filter_jit
-def _segment(model, y, mask, keys):
-    q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
+def _segment(model, y, mask, keys, beside):
+    q = jax.vmap(posterior, (None, 0, 0, 0))(model, y, mask, beside)
     return jax.vmap(Posterior.viterbi)(q), _probabilities(q)
 
 
@@ -203,19 +205,20 @@ def _probabilities(q):
 
 
 @eqx.filter_jit
-def _reconstruct(model, y, mask, keys):
-    q = jax.vmap(posterior, (None, 0, 0))(model, y, mask)
+def _reconstruct(model, y, mask, keys, beside):
+    q = jax.vmap(posterior, (None, 0, 0, 0))(model, y, mask, beside)
     return (jax.vmap(model.observe.mean)(q.mean()),)
 
 
 @eqx.filter_jit
-def _impute(model, y, mask, keys, samples, starts):
-    return jax.vmap(lambda y, mask, key: _impute_one(model, y, mask, key, samples, starts))(y, mask, keys)
+def _impute(samples, starts, model, y, mask, keys, beside):
+    one = lambda y, mask, key, beside: _impute_one(model, y, mask, key, beside, samples, starts)  # noqa: E731
+    return jax.vmap(one)(y, mask, keys, beside)
 
 
-def _impute_one(model, y, mask, key, samples, starts):
+def _impute_one(model, y, mask, key, beside, samples, starts):
     key_starts, key_draws = jax.random.split(key)
-    q = best_of_starts(model, y, mask, key_starts, starts)
+    q = best_of_starts(model, y, mask, key_starts, starts, beside)
 
     def add(total, key):
         key_x, key_gamma, key_noise = jax.random.split(key, 3)
@@ -229,10 +232,17 @@ def _impute_one(model, y, mask, key, samples, starts):
     return mean, jnp.sqrt(jnp.maximum(square - drawn**2, 0))
 
 
-def best_of_starts(model: SVAE, y: Float[Array, "T ..."], mask: Bool[Array, " T"], key, starts: int) -> Posterior:
+def best_of_starts(
+    model: SVAE,
+    y: Float[Array, "T ..."],
+    mask: Bool[Array, " T"],
+    key: PRNGKeyArray,
+    starts: int,
+    beside: Beside = NOTHING,
+) -> Posterior:
     """q*(x, z) of one sequence by mean field from `starts` + 1 starts."""
     moments = expfam.moments(model.q)
-    q = model.posterior(moments, y, mask)
+    q = model.posterior(moments, y, mask, None, beside)
     if starts == 0:
         return q
     unseen = jnp.all(jnp.isnan(y).reshape(len(y), -1), -1)[:, None]
@@ -245,7 +255,7 @@ def best_of_starts(model: SVAE, y: Float[Array, "T ..."], mask: Bool[Array, " T"
     def again(key):
         keys = keys_of(key, len(q.discrete))
         start = {name: drawn(factor, k) for (name, factor), k in zip(q.discrete.items(), keys, strict=True)}
-        return model.posterior(moments, y, mask, start)
+        return model.posterior(moments, y, mask, start, beside)
 
     others = jax.vmap(again)(jax.random.split(key, starts))
     found = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), q, others)

@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from svae import _reprs, expfam
 from svae.config import ConfigError
-from svae.data import DataError
+from svae.data import DataError, Recordings, Standardize, with_inputs
 from svae.model import SVAE
 from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
 from svae.queries.residuals import carried, residual
@@ -41,7 +41,7 @@ class Generated(NamedTuple):
         return _reprs.arrays_text(self)
 
 
-def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKeyArray) -> Forecast:
+def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKeyArray, inputs: Any = None) -> Forecast:
     """Draws of the `horizon` frames after each recording; the recordings are all that it sees.
 
     Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ q*(x_T) q*(z_T) of its own: it integrates over all of them.
@@ -53,6 +53,8 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
         horizon: The number of frames to come.
         samples: The number of draws.
         key: The random key of the draws.
+        inputs: For each recording, in order or by name, the inputs (horizon, n) of the frames to come, in their own
+            units; for a model with inputs they stay as they are in the last frame unless given.
 
     Returns:
         `Forecast`: draws, their means, latents and states, by recording.
@@ -68,17 +70,28 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
     """
     horizon, samples = at_least_one("horizon", horizon), at_least_one("samples", samples)
     asked = prepare(model, data)
-    program = lambda model, y, mask, keys: _forecast(model, y, mask, keys, horizon, samples)  # noqa: E731
+    program = lambda *asked: _forecast(horizon, samples, *asked)  # noqa: E731
     cost = lambda L: (L + samples * horizon) * frame_cost(model)  # noqa: E731
+    ahead = () if (by := model.driven) is None else (_inputs_ahead(by, asked.raw, horizon, inputs),)
     try:
-        found = by_recording(program, model, asked.scaled, cost, key)
+        found = by_recording(program, model, asked.scaled, cost, key, ahead)
     except DataError as error:
         raise DataError(f"{error} A forecast may also diverge: ask for a shorter horizon.") from None
     drawn = [_in_units(model, *row) for row in found]
     return Forecast(asked.raw.names, *(list(field) for field in zip(*drawn, strict=True)))
 
 
-def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray) -> Generated:
+def _inputs_ahead(by: Standardize, raw: Recordings, horizon: int, inputs: Any) -> np.ndarray:
+    """The inputs (N, H, n) of the frames to come, in the units of the model."""
+    if inputs is None:
+        every = [np.repeat(one.inputs[-1:], horizon, 0) for one in raw.beside]
+    else:
+        later = raw._replace(sequences=(np.zeros(horizon),) * len(raw.names))
+        every = [one.inputs for one in with_inputs(later, inputs, names=raw.called.inputs).beside]
+    return np.stack([by.apply(one) for one in every])
+
+
+def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray, inputs: Any = None) -> Generated:
     """Draws of whole recordings, each with θ ~ q(θ) and γ ~ q(γ) of its own.
 
     Args:
@@ -86,6 +99,7 @@ def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray) -
         length: The number of frames of each.
         samples: The number of recordings.
         key: The random key of the draws.
+        inputs: Those of all frames (length, n), in their own units; for a model with inputs 0 unless given.
 
     Returns:
         `Generated`: frames, their means without noise, latents and states.
@@ -98,10 +112,22 @@ def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray) -
         (2, 6, 2)
     """
     length, samples = at_least_one("length", length), at_least_one("samples", samples)
-    found = jax.tree.map(np.asarray, _generate(model, jax.random.split(key, samples), length))
+    driven = inputs_of(model, length, inputs)
+    found = jax.tree.map(np.asarray, _generate(model, jax.random.split(key, samples), length, driven))
     if not all(np.isfinite(a).all() for a in found):
         raise ConfigError(f"the model's dynamics diverge within {length} frames; ask for fewer, or fit it for longer")
     return Generated(*_in_units(model, *found))
+
+
+def inputs_of(model: SVAE, length: int, inputs: Any) -> np.ndarray | None:
+    """Inputs (length, n) in the units of the model, 0 in their own where they are not given."""
+    if model.driven is None:
+        return None
+    shape = length, model.pgm.inputs
+    given = np.zeros(shape) if inputs is None else np.asarray(inputs, np.float64).reshape(len(inputs), -1)
+    if given.shape != shape:
+        raise ConfigError(f"the inputs of {length} frames must have the shape {shape}, not {given.shape}")
+    return model.driven.apply(given)
 
 
 def _in_units(model, samples, means, latents, states):
@@ -109,38 +135,39 @@ def _in_units(model, samples, means, latents, states):
 
 
 @eqx.filter_jit
-def _forecast(model, y, mask, keys, horizon, samples):
-    def one(y, mask, key):
-        q, last = posterior(model, y, mask), jnp.sum(mask) - 1
+def _forecast(horizon, samples, model, y, mask, keys, beside, ahead=None):
+    def one(y, mask, key, beside, ahead):
+        q, last = posterior(model, y, mask, beside), jnp.sum(mask) - 1
         left = residual(model, y, q.mean(), last, horizon)
-        return jax.vmap(lambda key: _continue(model, q, left, last, key, horizon))(jax.random.split(key, samples))
+        draw = lambda key: _continue(model, q, left, last, key, horizon, ahead)  # noqa: E731
+        return jax.vmap(draw)(jax.random.split(key, samples))
 
-    return jax.vmap(one)(y, mask, keys)
+    return jax.vmap(one)(y, mask, keys, beside, ahead)
 
 
-def _continue(model, q, left, last, key, horizon):
+def _continue(model, q, left, last, key, horizon, inputs):
     """One draw that goes on from frame `last`."""
     key_x, key_z, key_rest = jax.random.split(key, 3)
     start = q.draw_frame(last, key_x=key_x, key_z=key_z)
-    drawn, mean, x, z = _draw(model, horizon, start, key_rest)
+    drawn, mean, x, z = _draw(model, horizon, start, key_rest, inputs)
     mean, drawn = carried(left, mean, drawn)
     return drawn, mean, x, z
 
 
 @eqx.filter_jit
-def _generate(model, keys, length):
-    return jax.vmap(lambda key: _draw(model, length, None, key))(keys)
+def _generate(model, keys, length, inputs):
+    return jax.vmap(lambda key: _draw(model, length, None, key, inputs))(keys)
 
 
-def _draw(model, length, start, key):
+def _draw(model, length, start, key, inputs):
     key_theta, key_gamma, key_path, key_noise = jax.random.split(key, 4)
-    theta = expfam.sample(_simulated(model), key=key_theta)
-    path = model.pgm.simulate(theta, length, key=key_path, start=start)
+    theta = expfam.sample(simulated(model), key=key_theta)
+    path = model.pgm.simulate(theta, length, key=key_path, start=start, inputs=inputs)
     gamma = model.observe.draw(key=key_gamma)
     x = model.pgm.latent(path)
     return gamma.simulate(x, key=key_noise), gamma.mean(x), x, model.pgm.labels(path)
 
 
-def _simulated(model):
+def simulated(model):
     """q(θ) of draws: a target duration prices a switch, and with that price in it no draw would ever switch."""
     return model.q if model.config.target_duration is None else model.pgm.as_seen(model.q)

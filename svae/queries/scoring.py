@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae import expfam
+from svae.data import recordings
+from svae.data.carried import without_labels
 from svae.messages import compensated_sum
 from svae.model import SVAE
 from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
@@ -57,8 +59,8 @@ def score(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 8, import
     """
     samples = at_least_one("samples", samples)
     importance_samples = at_least_one("importance_samples", importance_samples) if importance_samples else 0
-    asked = prepare(model, data)
-    program = lambda model, y, mask, keys: _score(model, y, mask, keys, samples, importance_samples)  # noqa: E731
+    asked = prepare(model, without_labels(recordings(data)))
+    program = lambda *asked: _score(samples, importance_samples, *asked)  # noqa: E731
     cost = lambda L: 2 * L * frame_cost(model) + L * importance_samples  # noqa: E731
     found = by_recording(program, model, asked.scaled, cost, key)
     independent = model.pgm.independent  # then each frame is a recording of its own
@@ -89,14 +91,15 @@ def _per_frame(terms, frames):
 
 
 @eqx.filter_jit
-def _score(model, y, mask, keys, samples, importance_samples):
-    return jax.vmap(lambda y, mask, key: _score_one(model, y, mask, key, samples, importance_samples))(y, mask, keys)
+def _score(samples, importance_samples, model, y, mask, keys, beside):
+    one = lambda y, mask, key, beside: _score_one(model, y, mask, key, beside, samples, importance_samples)  # noqa: E731
+    return jax.vmap(one)(y, mask, keys, beside)
 
 
-def _score_one(model, y, mask, key, samples, importance_samples):
+def _score_one(model, y, mask, key, beside, samples, importance_samples):
     """Bound and importance-weighted bound of one sequence: by step if they are independent, else summed (1,)."""
     key_plain, key_weights = jax.random.split(key)
-    q = posterior(model, y, mask)
+    q = posterior(model, y, mask, beside)
     unit = (lambda a: a) if model.pgm.independent else (lambda a: compensated_sum(a)[None])
 
     def log_likelihood(key):
@@ -108,7 +111,7 @@ def _score_one(model, y, mask, key, samples, importance_samples):
     def log_weight(key):
         key_x, key_gamma, key_theta = jax.random.split(key, 3)
         x, theta = q.sample(key=key_x), expfam.sample(model.q, key=key_theta)
-        ratio = model.pgm.log_prob(theta, x, mask) - q.log_density(x, mask)
+        ratio = model.pgm.log_prob(theta, x, mask, beside.inputs) - q.log_density(x, mask)
         return unit(jnp.where(mask, model.observe.draw(key=key_gamma).log_prob(x, y) + ratio, 0))
 
     likelihood = jnp.mean(jax.lax.map(log_likelihood, jax.random.split(key_plain, samples)), 0)

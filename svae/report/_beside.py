@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from svae.data import Recordings, cut
+from svae.data import stretches
 from svae.queries import forecast, reconstruct
 from svae.report import _raster
+from svae.report._forecast import inputs_of
 from svae.report._look import Look, paint, picture_width
 from svae.report._material import Material
 
@@ -23,8 +24,8 @@ def beside(material: Material, look: Look, i: int) -> Iterator[np.ndarray]:
     seen, ahead = _spans(material, len(y))
     context = min(CONTEXT, len(y) - ahead)
     cuts = np.unique(np.linspace(context, len(y) - ahead, SCENES).astype(int)).tolist()
-    futures = _predicted(material, [cut(y, c - context, c) for c in cuts], ahead)
-    again = reconstruct(material.model, [cut(y, c - context, c + ahead) for c in cuts]).frames
+    futures = _predicted(material, i, cuts, context, ahead)
+    again = reconstruct(material.model, stretches(material.raw, [(i, c - context, c + ahead) for c in cuts])).frames
     for c, future, decoded in zip(cuts, futures, again, strict=True):
         real = np.asarray(material.seen.sequences[i][c - seen : c + ahead])
         guess = None if future is None else np.concatenate([real[:seen], future])
@@ -38,12 +39,13 @@ def _spans(material, T) -> tuple[int, int]:
     return max(1, min(round(SEEN * fps), T // 4)), max(1, min(round(AHEAD * fps), T // 4))
 
 
-def _predicted(material, pasts, ahead):
+def _predicted(material, i, cuts, context, ahead):
     """One drawn future for each past, without observation noise; None for a model without dynamics."""
     if material.pgm.independent:
-        return [None] * len(pasts)
-    names = tuple(map(str, range(len(pasts))))
-    found = forecast(material.model, Recordings(tuple(pasts), names), horizon=ahead, samples=8, key=jax.random.key(1))
+        return [None] * len(cuts)
+    past = stretches(material.raw, [(i, c - context, c) for c in cuts])._replace(names=tuple(map(str, cuts)))
+    inputs = inputs_of(material, [(i, c) for c in cuts], ahead)
+    found = forecast(material.model, past, horizon=ahead, samples=8, key=jax.random.key(1), inputs=inputs)
     return [means[0] for means in found.means]
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from svae.data import Recordings, cut, split
+from svae.data import split, stretches
 from svae.experiments._figures import BLUE, GREY, ORANGE, bare, new_figure
 from svae.queries import forecast
 from svae.report import _raster
@@ -41,12 +41,20 @@ def predict(material: Material) -> Predicted | None:
         return None
     cuts, context, H = _cuts([len(material.raw.sequences[i]) for i in chosen], most)
     places = [(i, c) for i, ends in zip(chosen, cuts, strict=True) for c in ends]
-    past = tuple(cut(material.raw.sequences[i], c - context, c) for i, c in places)
+    past = stretches(material.raw, [(i, c - context, c) for i, c in places])
     names = tuple(f"{material.raw.names[i]} from frame {c}" for i, c in places)
-    found = forecast(material.model, Recordings(past, names), horizon=H, samples=DRAWS, key=jax.random.key(0))
+    key, inputs = jax.random.key(0), inputs_of(material, places, H)
+    found = forecast(material.model, past._replace(names=names), horizon=H, samples=DRAWS, key=key, inputs=inputs)
     later = np.stack([np.asarray(material.seen.sequences[i][c - 1 : c + H]) for i, c in places])
     draws, means = np.stack(found.samples), np.stack(found.means)
     return Predicted(names, len(chosen), held_out, later[:, 0], later[:, 1:], draws, means)
+
+
+def inputs_of(material: Material, places: list[tuple[int, int]], horizon: int) -> list[np.ndarray] | None:
+    """The inputs of the frames from (recording, frame) on; None for a model that takes none."""
+    if not material.pgm.inputs:
+        return None
+    return [one.inputs for one in stretches(material.raw, [(i, c, c + horizon) for i, c in places]).beside]
 
 
 def _cuts(lengths: list[int], most: int) -> tuple[list[list[int]], int, int]:

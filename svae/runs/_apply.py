@@ -126,14 +126,14 @@ def answer_windows(model: SVAE, one: Recordings) -> Windows:
 def answer_window(model: SVAE, one: Recordings, table: Windows, row: int) -> list[np.ndarray]:
     """What the model says of the frames that one window counts."""
     piece = batch(one, table, np.array([row]))
-    y = jnp.asarray(piece.y[0], jnp.result_type(float))
-    found = jax.tree.map(np.asarray, _answer(model, y, jnp.asarray(piece.mask[0])))
+    y, beside = jnp.asarray(piece.y[0], jnp.result_type(float)), jax.tree.map(lambda a: a[0], piece.beside)
+    found = jax.tree.map(np.asarray, _answer(model, y, jnp.asarray(piece.mask[0]), beside))
     return [a[piece.counted[0]] for a in found]
 
 
 @eqx.filter_jit
-def _answer(model, y, mask):
-    q = posterior(model, y, mask)
+def _answer(model, y, mask, beside):
+    q = posterior(model, y, mask, beside)
     away = (model.observe.mean(q.mean()) - y) * jnp.asarray(model.scaling.scale)[None]
     seen = ~jnp.isnan(y)
     square = jnp.where(seen, away, 0).reshape(len(y), -1) ** 2

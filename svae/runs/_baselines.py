@@ -10,7 +10,7 @@ from svae.baselines import Baselines, baselines
 from svae.config import Config
 from svae.data import Recordings, recordings
 from svae.fitting import loop
-from svae.model import SVAE, make
+from svae.model import SVAE, make, pgm_of
 from svae.runs._folder import BASELINES, locked, log, write_json, writing
 from svae.runs._run import Run
 
@@ -56,11 +56,14 @@ def _cheap(model: SVAE, data: Recordings) -> Baselines:
 def _fitted(model: SVAE, data: Recordings, progress: Callable) -> dict[str, float]:
     """The held-out bound of each simpler latent model."""
     kinds = {name: kind for name, kind in NETWORKS.items() if kind != model.config.model}
-    bounds = {
-        name: _bound(model, dataclasses.replace(model.config, model=kind), data, progress, name)
-        for name, kind in kinds.items()
-    }
+    bounds = {name: _bound(model, _simpler(model.config, kind), data, progress, name) for name, kind in kinds.items()}
     return {name: bound for name, bound in bounds.items() if math.isfinite(bound)}
+
+
+def _simpler(config: Config, kind: str) -> Config:
+    """The same with another latent model, without inputs where it has nothing that they drive."""
+    plain = dataclasses.replace(config, model=kind, inputs=0)
+    return dataclasses.replace(plain, inputs=config.inputs) if pgm_of(plain).dynamic else plain
 
 
 def _bound(model: SVAE, config: Config, data: Recordings, progress: Callable, name: str) -> float:

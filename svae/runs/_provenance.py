@@ -69,16 +69,27 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def describe(recordings: Recordings) -> list[dict[str, Any]]:
-    """Name, shape and SHA-256 of each recording: of its file where it has one, else of its values."""
+    """Name, shape and SHA-256 of each recording: of its file where it has one, else of its values.
+
+    What it carries beside y has a SHA-256 of its own.
+    """
     known: dict[Path, str] = {}
     found = []
-    for name, y in zip(recordings.names, recordings.sequences, strict=True):
+    for i, (name, y) in enumerate(zip(recordings.names, recordings.sequences, strict=True)):
         file = file_of(y)
         if file is not None and file not in known:
             known[file] = hash_file(file)
         content = {"sha256": hash_values(y)} if file is None else {"file": file.name, "sha256": known[file]}
-        found.append({"name": name, "frames": len(y), "shape": list(y.shape[1:])} | content)
+        carried = {"beside": _hash_beside(recordings, i)} if recordings.beside else {}
+        found.append({"name": name, "frames": len(y), "shape": list(y.shape[1:])} | content | carried)
     return found
+
+
+def _hash_beside(recordings: Recordings, i: int) -> str:
+    digest = hashlib.sha256(repr((recordings.called, recordings.beside[i].group)).encode())
+    for array in (recordings.beside[i].inputs, recordings.beside[i].labels):
+        digest.update(b"" if array is None else hash_values(array).encode())
+    return digest.hexdigest()
 
 
 def file_of(sequence: Any) -> Path | None:
@@ -120,4 +131,8 @@ def require_same(before: list[dict[str, Any]], recordings: Recordings, run: Path
         if (old.get("sha256"), old.get("frames"), old.get("name")) != (new["sha256"], new["frames"], new["name"]):
             raise RunError(
                 f"{run} was started with other data than {new['name']}; give it the same data, or start a new run"
+            )
+        if old.get("beside") != new.get("beside"):
+            raise RunError(
+                f"{run} was started with other labels or inputs of {new['name']}; give the same, or start a new run"
             )

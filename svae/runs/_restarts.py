@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from svae.data import DataError, Recordings, cut, take
+from svae.data import DataError, Recordings, stretches, take
+from svae.data.carried import without_labels
 from svae.data.scores import adjusted_rand_index
 from svae.fitting.loop import FitState
 from svae.fitting.program import pick
@@ -38,11 +39,10 @@ def _paths(models: SVAE, asked: Recordings) -> Iterator[np.ndarray | None]:
 
 def _leading(data: Recordings, most: int) -> Recordings:
     """The first part of every recording, `most` frames in all about; all of them where they are fewer."""
-    share = most / data.frames
+    share, data = most / data.frames, without_labels(data)
     if share >= 1:
         return data
-    shorter = tuple(cut(y, 0, max(1, int(share * len(y)))) for y in data.sequences)
-    return Recordings(shorter, data.names, data.fps)
+    return stretches(data, [(i, 0, max(1, int(share * len(y)))) for i, y in enumerate(data.sequences)])
 
 
 def _path(model: SVAE, data: Recordings) -> np.ndarray | None:

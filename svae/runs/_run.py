@@ -180,7 +180,7 @@ class Run:
         source = self.provenance().get("source")
         if not isinstance(source, dict):
             raise RunError(f"{self.path} was started with recordings in memory; give them again")
-        found = data.load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
+        found = data.load_source(source)
         _provenance.require_same(self.provenance()["data"], found, self.path)
         return found
 

@@ -1,5 +1,7 @@
 """The beginning of a run folder: its configuration and where it came from."""
 
+import csv
+import io
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -8,11 +10,14 @@ from pathlib import Path
 from svae._sealed import write_atomically
 from svae.config import Config
 from svae.data import Recordings, check_form, recordings
+from svae.data.source import absolute
 from svae.runs import _provenance
-from svae.runs._folder import CONFIG, LOCK, LOG, RunError, locked, log, write_json, writing
+from svae.runs._folder import CONFIG, LOCK, LOG, NAMES, RunError, locked, log, write_json, writing
+from svae.runs._names import Labels, write_labels
 from svae.runs._run import FORMAT, PROVENANCE, Run, is_run
 
-BEGUN = {CONFIG, LOCK, LOG}  # what a start that was killed may have left
+GROUPS = "groups.csv"
+BEGUN = {CONFIG, LOCK, LOG, NAMES, GROUPS}  # what a start that was killed may have left
 
 
 def start(
@@ -25,8 +30,9 @@ def start(
 ) -> Run:
     """Make a run folder for these recordings; `train` fits it.
 
-    `source` says how to read them again: a path, or the arguments of `load`, {"path": ..., "fps": ..., "dataset": ...};
-    None for recordings in memory. `command` is the command line, kept as it is.
+    `source` says how to read them again: a path, or the arguments of `load_source`, {"path": ..., "fps": ...,
+    "dataset": ..., "labels": ...}; None for recordings in memory. The names of labels are those of the first states.
+    `command` is the command line, kept as it is.
     """
     folder = Path(path)
     data = recordings(data)
@@ -39,6 +45,7 @@ def start(
         with writing(folder):
             write_atomically(folder / CONFIG, config.to_toml().encode())
             log(folder, f"started: {' '.join(command) or 'from Python'}")
+            _write_beside(folder, data)
             write_json(folder / PROVENANCE, body)  # last: with it the folder is a run
     return Run(folder)
 
@@ -49,6 +56,18 @@ def _require_new(folder: Path) -> None:
     others = [f.name for f in folder.iterdir() if f.name not in BEGUN and not f.name.endswith(".tmp")]
     if others:
         raise RunError(f"{folder} holds other files ({others[0]}); choose a new folder")
+
+
+def _write_beside(folder: Path, data: Recordings) -> None:
+    """Names of states from those of labels, and the animal of each recording as `svae compare` reads it."""
+    if data.called.labels:
+        write_labels(folder, Labels(dict(enumerate(data.called.labels)), {}))
+    if any(one.group for one in data.beside):
+        text = io.StringIO(newline="")
+        rows = csv.writer(text)
+        rows.writerow(["recording", "animal"])
+        rows.writerows((name, one.group) for name, one in zip(data.names, data.beside, strict=True))
+        write_atomically(folder / GROUPS, text.getvalue().encode())
 
 
 def _body(data, config, source, command):
@@ -71,10 +90,7 @@ def _body(data, config, source, command):
 
 
 def _source(source):
-    """The arguments of `load`, with paths that hold from any folder."""
+    """The arguments of `load_source`, with paths that hold from any folder."""
     if source is None:
         return None
-    arguments = dict(source) if isinstance(source, Mapping) else {"path": source}
-    paths = arguments["path"] if isinstance(arguments["path"], list | tuple) else [arguments["path"]]
-    absolute = [os.path.abspath(os.path.expanduser(path)) for path in paths]
-    return arguments | {"path": absolute if isinstance(arguments["path"], list | tuple) else absolute[0]}
+    return absolute(source if isinstance(source, Mapping) else {"path": source})

@@ -2,6 +2,7 @@
 
 An array (frames, *event) is one recording: its rows are in order for HMM, LDS and SLDS, independent for VAE and GMM.
 A list of arrays is several recordings, and answers are then lists. NaN is missing. Parameters are those of `Config`.
+Models with states take labels: fit(X, y) with y the state of each frame, -1 where it is not known.
 """
 
 from dataclasses import dataclass

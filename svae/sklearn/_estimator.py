@@ -9,12 +9,12 @@ import jax
 import numpy as np
 
 from svae.config import Config
-from svae.data import DataError
+from svae.data import DataError, Recordings, recordings, with_labels
 from svae.fitting.defaults import model_for
 from svae.fitting.loop import fit
 from svae.queries import infer, score, segment
 from svae.sklearn._fitted import arrays_of, ask, decode, drawn, fitted, rebuilt, remember_names
-from svae.sklearn._forms import as_given, sequences
+from svae.sklearn._forms import as_given, labels_as, sequences
 
 
 @dataclass(kw_only=True, eq=False)
@@ -43,6 +43,7 @@ class Estimator:
 
     MODEL: ClassVar[str]
     ORDERED: ClassVar[bool]  # do rows follow each other in time?
+    _with_states: ClassVar[Any]  # (self, X, y) -> recordings and the states that are known
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; there are none inside others, so `deep` changes nothing."""
@@ -60,9 +61,12 @@ class Estimator:
         return self
 
     def fit(self, X: Any, y: Any = None) -> "Estimator":
-        """Fit to an array (frames, *event) or a list of such; y is not used."""
-        data = sequences(X)
-        event = data[0].shape[1:]
+        """Fit to an array (frames, *event) or a list of such.
+
+        Where there are states, y (frames,) may say which state a frame is in, -1 where that is not known.
+        """
+        event = sequences(X)[0].shape[1:]
+        data = self._with_states(X, y)
         for step in fit(model_for(data, model=self.MODEL, preprocess="none", **self._given()), data):
             if step.note:
                 warnings.warn(step.note, stacklevel=2)
@@ -136,6 +140,10 @@ class Estimator:
 class Continuous:
     """Models without discrete states."""
 
+    def _with_states(self, X: Any, y: Any) -> Recordings:
+        """The recordings; y is not used."""
+        return recordings(sequences(X))
+
     def sample(self, n_samples: int = 1) -> np.ndarray:
         """New frames (n_samples, *event): one after the other in LDS, each by itself in VAE."""
         return drawn(self, n_samples)[0]
@@ -143,6 +151,11 @@ class Continuous:
 
 class Discrete:
     """Models with discrete states."""
+
+    def _with_states(self, X: Any, y: Any) -> Recordings:
+        """The recordings, and the states that are known."""
+        data = recordings(sequences(X))
+        return data if y is None else with_labels(data, labels_as(X, y))
 
     def predict(self, X: Any) -> Any:
         """The most probable state of every frame, in the form of X."""

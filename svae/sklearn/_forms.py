@@ -17,6 +17,12 @@ def sequences(X: Any) -> list[np.ndarray]:
     return [_array(x) for x in X] if _is_list(X) else [_array(X)]
 
 
+def labels_as(X: Any, y: Any) -> list[np.ndarray]:
+    """The labels of each recording that X holds; they come in the same form."""
+    several = list(y) if _is_list(X) else [y]
+    return [np.asarray(one) for one in several]
+
+
 def as_given(X: Any, answers: list) -> Any:
     """A list of answers for a list, the only one for an array."""
     return answers if _is_list(X) else answers[0]

@@ -2,6 +2,18 @@
 
 from svae.starting.actions import kmeans
 from svae.starting.effort import effort
+from svae.starting.labelled import begun
 from svae.starting.states import UNUSED, States, find_states, never, place_of_states, result, search
 
-__all__ = ["UNUSED", "States", "effort", "find_states", "kmeans", "never", "place_of_states", "result", "search"]
+__all__ = [
+    "UNUSED",
+    "States",
+    "begun",
+    "effort",
+    "find_states",
+    "kmeans",
+    "never",
+    "place_of_states",
+    "result",
+    "search",
+]

@@ -35,6 +35,7 @@ from svae.starting.effort import (
     counted,
     sweeps,
 )
+from svae.starting.labelled import begun, windowed
 from svae.starting.number import worth
 
 AS_STABLE = 0.03  # of agreement, that is no difference between two weights
@@ -44,6 +45,8 @@ MOST_COST = 60.0
 LOW_COST = 5.0  # nats at a start that may switch often, and where no duration is asked for
 HALVED = 3  # times at most that a duration is halved
 HALVINGS = 6  # of the range of costs, for the first sweep
+SURE = 1e4  # nats by which a label prefers its state
+KNOWN_PLACE = 1.0  # weight of where x is if some states are known
 PIECE_FRAMES = 500  # longest piece of a sequence
 
 
@@ -76,6 +79,7 @@ class _Search(NamedTuple):
     place: np.ndarray  # (R,)
     duration: float | None
     hurries: Callable[[], bool]  # asked before each sweep: no more of them than must be
+    labels: np.ndarray | None = None  # (B, T) states that are known; negative where they are not
 
 
 class _Swept(NamedTuple):
@@ -123,6 +127,7 @@ def search(
     duration: float | None,
     seed: int,
     places: list[np.ndarray] | None = None,
+    labels: list[np.ndarray] | None = None,
     starts: int = STARTS,
     hurries: Callable[[], bool] = never,
 ) -> Generator[float, None, States]:
@@ -135,8 +140,12 @@ def search(
     K states are the most: those that the frames do not pay for (`number`) are merged with others, and have no frames.
 
     A duration that gives most frames to one state is too long for these data: half of it is asked for. Once `hurries`
-    says so, what is left is done with one sweep where many are usual.
+    says so, what is left is done with one sweep where many are usual. Frames whose `labels` (T_i,) are not negative are
+    in these states; then there is one start, and no need to find out which of several is right.
     """
+    if labels is not None and max(int(known.max(initial=-1)) for known in labels) >= 0:
+        run = _from_labels(latents, places, labels, K, dynamic, duration, seed, hurries)
+        return (yield from counted(run, [1] * LAST, first=True))
     data = list(zip(latents, latents if places is None else places, strict=True))
     shares = (0.0,) if places is None else PLACES
     found, frames = None, sum(map(len, latents))
@@ -268,6 +277,24 @@ def _em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, 
     return _Runs(search, swept, ends)
 
 
+def _from_labels(latents, places, labels, K: int, dynamic: bool, duration: float | None, seed: int, hurries):
+    """EM from what a discriminant makes of the labels; yields after each sweep."""
+    known, ends = np.concatenate(labels), np.cumsum([len(x) for x in latents])[:-1]
+    seen = np.split(bounded(_used(np.concatenate(latents).astype(float))), ends)
+    real, views = _mask(seen), [_view(seen, dynamic)]
+    if places is not None:
+        held = np.concatenate(places).std(0) > 0
+        views.append(_view([np.asarray(there, float)[:, held] for there in places], False))
+    pieces = np.full(real.shape, -1)
+    pieces[real] = known
+    search = _Search(real, tuple(views), np.array([KNOWN_PLACE]), duration, hurries, pieces)
+    weights = np.zeros((*real.shape, 1, K))
+    weights[real] = np.eye(K)[begun(windowed(seen), known, K, np.random.default_rng(seed))][:, None]
+    cost = np.full(1, LOW_COST) if duration is None else _first_cost(search, weights)
+    swept = yield from _sweeps(search, weights, cost, LAST)
+    return States(*_Runs(search, swept, ends).of(0, K), KNOWN_PLACE, float("nan"), duration, K)
+
+
 def _used(x: np.ndarray) -> np.ndarray:
     """The columns of latents (N, D) that hold something: of fewer channels than D, PCA leaves the rest empty."""
     sd = x.std(0)
@@ -359,6 +386,9 @@ def _node(search: _Search, weights: np.ndarray) -> np.ndarray:
         here = view.counted
         found = conditionals.log_prob(view.pairs[here], weights[here].reshape(-1, R * K), view.D)
         node[here] += share[:, None] * found.reshape(-1, R, K)
+    if search.labels is not None:
+        known = search.labels >= 0
+        node[known] += SURE * (np.eye(K)[search.labels[known]] - 1)[:, None]
     return node
 
 

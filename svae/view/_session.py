@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from svae.config import ConfigError
-from svae.data import DataError, Recordings, preprocessed
+from svae.data import DataError, Recordings, preprocessed, stretches
 from svae.report import palette
 from svae.report._palette import css
 from svae.report._skeleton import find as skeleton
@@ -156,9 +156,11 @@ class Session:
             raise ConfigError(f"the model ({self.config.model}) has no dynamics in time, so it cannot forecast")
         if self.source.raw is None:
             raise RunError(f"a forecast needs the recording: {self.source.why}")
-        past = self._read(self.source.raw.sequences[i], context(frame))
+        seen = context(frame)
+        past = stretches(self.source.raw, [(i, seen.start, seen.stop)])
+        read = past._replace(sequences=(self._read(self.source.raw.sequences[i], seen),), times=())
         with self._predicting:
-            return predict(self.model, past, self.horizon, self.K)
+            return predict(self.model, read, self.horizon, self.K)
 
     def _decoded(self) -> np.ndarray:
         """Frames from which limits are found where there are no recordings."""
