@@ -231,7 +231,7 @@ def seen_of_a_var(y):
 
 def test_where_there_is_no_comparison_it_says_why(model):
     y = recorded()[0]
-    assert baselines(make((3,), **OPTIONS, likelihood="poisson"), list(y)).note.endswith("compare with a poisson model")
+    assert baselines(make((3,), **OPTIONS, likelihood="poisson"), list(y)).note.endswith("compare with a Poisson model")
     assert baselines(make((3,), **OPTIONS | {"held_out": 0.0}), list(y)).note == "nothing was held out"
 
 
