@@ -96,6 +96,11 @@ def _plain(name: str, option: str, value: Any, field: dataclasses.Field) -> Any:
     if isinstance(default, bool) and not isinstance(value, bool):
         raise GraphError(f"{option} of {name} must be true or false, not {value!r}")
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    if (field.type is int or type(default) is int) and not (number and isinstance(value, int)):
+        raise GraphError(f"{option} of {name} must be a whole number, not {value!r}")
+    words = value if isinstance(value, tuple) else (value,)
+    if isinstance(default, tuple) and not all(isinstance(word, str) for word in words):
+        raise GraphError(f"{option} of {name} must be the name of a block, or a list of names, not {value!r}")
     if isinstance(default, float) and not (number and 0 <= value < math.inf):
         raise GraphError(f"{option} of {name} must be a number of at least 0, not {value!r}")
     return float(value) if isinstance(default, float) else value
