@@ -121,7 +121,7 @@ class Config:
         for name in options:
             if name not in CHECKS:
                 raise ConfigError(f"there is no option {name!r}{_did_you_mean(name, CHECKS)}")
-        known = {name: CHECKS[name](name, value) for name, value in options.items()}
+        known: dict[str, Any] = {name: CHECKS[name](name, value) for name, value in options.items()}
         if known.get("latent"):
             known = {"model": OWN} | known
         config = cls(**known)
@@ -150,8 +150,8 @@ class Config:
     def to_toml(self) -> str:
         """One `name = value` line per option, then a table per block; None, which TOML has not, is a comment."""
         found = self.to_dict()
-        blocks = found.pop("latent")
-        return _tables.lines(found) + _tables.to_toml(blocks)
+        found.pop("latent")
+        return _tables.lines(found) + _tables.to_toml(self.tables())
 
 
 def with_split_seed(options: Mapping[str, object]) -> dict[str, object]:

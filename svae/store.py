@@ -75,7 +75,7 @@ def load_model(path: str | os.PathLike, *, like: Any = None) -> Any:
     """
     folder = Path(path)
     manifest = _read_manifest(folder)
-    own = manifest.get("own", [])
+    own = [str(part) for part in manifest.get("own", [])]
     if own and like is None:
         parts = " and ".join(OWN_PARTS.get(part, part) for part in own)
         arguments = ", ".join(f"{part}=..." for part in own)
