@@ -195,3 +195,20 @@ def _(primals, tangents):
     L_inv = inv_tril(L)
     S = mm(mm(L_inv, dM), mT(mm(L_inv, M)))
     return L, mm(L, phi(S + mT(S)))
+
+
+SQUARINGS = 10  # of a matrix, for its power of 2^10
+
+
+def spectral_radius(A: Float[Array, "... D D"]) -> Float[Array, "..."]:
+    """The largest absolute eigenvalue, as |A^n|^(1/n) with n = 2^10: never too small, and hardly too large.
+
+    By squaring, each power at unit norm: eigenvalues of matrices that are not symmetric are known on processors only.
+    """
+    size = lambda B: jnp.sqrt(jnp.sum(B**2, (-2, -1)))  # noqa: E731
+    log_size = jnp.zeros(A.shape[:-2], A.dtype)
+    for _ in range(SQUARINGS):
+        norm = jnp.maximum(size(A), jnp.finfo(A.dtype).tiny)
+        A = A / norm[..., None, None]
+        A, log_size = mm(A, A), 2 * (log_size + jnp.log(norm))
+    return jnp.exp((log_size + jnp.log(jnp.maximum(size(A), jnp.finfo(A.dtype).tiny))) / 2**SQUARINGS)

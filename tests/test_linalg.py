@@ -7,6 +7,8 @@ import pytest
 from jax.test_util import check_grads
 
 from svae import _linalg as la
+from svae.expfam import LinearGaussian
+from svae.pgm.dynamics import DynamicsGlobals, tamed
 
 SHAPES = [(1, 1), (4, 4), (2, 3, 3), (14, 14), (2, 2, 5, 5)]  # single and stacked, either side of the rule
 
@@ -58,3 +60,27 @@ def test_tria_of_graded_rows_is_backward_stable():
     L = np.asarray(la.tria(jnp.asarray(M, jnp.float32)), np.float64)
     scale = np.linalg.norm(M, axis=1)
     np.testing.assert_allclose(L @ L.T / np.outer(scale, scale), M @ M.T / np.outer(scale, scale), atol=3e-6)
+
+
+def test_the_spectral_radius_is_that_of_the_eigenvalues():
+    rng = np.random.default_rng(0)
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    A = np.stack([*rng.normal(size=(20, 2, 2)), 1.42 * turn, np.eye(2), np.zeros((2, 2)), [[0, 5], [0, 0]]])
+    truth = np.abs(np.linalg.eigvals(A)).max(-1)
+    found = np.asarray(la.spectral_radius(jnp.asarray(A, jnp.float32)))
+    np.testing.assert_allclose(found[:-2], truth[:-2], rtol=5e-3)
+    assert np.all(found[-2:] < 0.95) and np.all(found[:-2] >= truth[:-2] * (1 - 1e-4))
+
+
+def test_only_dynamics_that_grow_are_tamed():
+    """Their eigenvectors stay, and so do offsets and noise; what does not grow stays to the last bit."""
+    turn = np.array([[0.6, -0.6], [0.6, 0.6]])
+    W = np.concatenate([np.stack([turn, 1.5 * np.eye(2) + turn]), np.ones((2, 2, 1))], -1)
+    noise = jnp.ones((2, 2, 2))
+    part = DynamicsGlobals(LinearGaussian(jnp.ones((2, 2, 1)), noise), LinearGaussian(jnp.asarray(W), noise))
+    found = tamed({"x": part, "z": jnp.ones(3)})
+    after = np.asarray(found["x"].dynamics.W)
+    np.testing.assert_array_equal(after[0], np.asarray(W[0], after.dtype))
+    values, before = (np.linalg.eigvals(A) for A in (after[1, :, :2], W[1, :, :2]))
+    np.testing.assert_allclose(values, before / np.abs(before).max(), rtol=5e-3)
+    assert np.all(found["x"].dynamics.sqrt == 1) and np.all(after[..., 2] == 1) and np.all(found["x"].first.W == 1)

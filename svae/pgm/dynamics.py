@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from svae import messages
+from svae._linalg import spectral_radius
 from svae.expfam import MNIW, NIW
 from svae.messages import GaussianChain, GaussianSmoothed
 from svae.pgm._block import AbstractBlock, columns, whole
@@ -147,3 +148,16 @@ def _shared(chain: GaussianChain, dynamics: Expected, mask: Bool[Array, " T"]) -
     D = chain.h.shape[1]
     J, h = jnp.where(mask[:, None, None], chain.J, 0), jnp.where(mask[:, None], chain.h, 0)
     return GaussianChain(*chain[:2], dynamics.M[:, :, :D], dynamics.M[:, :, D], dynamics.sqrt, J, h)
+
+
+def tamed(theta: Any) -> Any:
+    """Parameters of a graph whose dynamics do not grow: every A with a spectral radius above 1 is divided by it."""
+    is_part = lambda part: isinstance(part, DynamicsGlobals)  # noqa: E731
+    return jax.tree.map(lambda part: _held(part) if is_part(part) else part, theta, is_leaf=is_part)
+
+
+def _held(part: DynamicsGlobals) -> DynamicsGlobals:
+    W = part.dynamics.W
+    A, rest = W[..., : W.shape[-2]], W[..., W.shape[-2] :]
+    A = A / jnp.maximum(1, spectral_radius(A))[..., None, None]
+    return part._replace(dynamics=part.dynamics._replace(W=jnp.concatenate([A, rest], -1)))

@@ -12,6 +12,7 @@ from svae import _reprs, expfam
 from svae.config import ConfigError
 from svae.data import DataError, Recordings, Standardize, with_inputs
 from svae.model import SVAE
+from svae.pgm.dynamics import tamed
 from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
 from svae.queries.residuals import carried, residual
 
@@ -45,7 +46,8 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
     """Draws of the `horizon` frames after each recording; the recordings are all that it sees.
 
     Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ q*(x_T) q*(z_T) of its own: it integrates over all of them.
-    What the decoder leaves of the last frame is carried on as far as such residuals last: see `residuals`.
+    What the decoder leaves of the last frame is carried on as far as such residuals last: see `residuals`. Dynamics
+    that would grow without bound are held at a spectral radius of 1.
 
     Args:
         model: A fitted model.
@@ -161,7 +163,7 @@ def _generate(model, keys, length, inputs):
 
 def _draw(model, length, start, key, inputs):
     key_theta, key_gamma, key_path, key_noise = jax.random.split(key, 4)
-    theta = expfam.sample(simulated(model), key=key_theta)
+    theta = tamed(expfam.sample(simulated(model), key=key_theta))
     path = model.pgm.simulate(theta, length, key=key_path, start=start, inputs=inputs)
     gamma = model.observe.draw(key=key_gamma)
     x = model.pgm.latent(path)
