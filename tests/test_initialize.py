@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from svae.fitting.initialize import LEAST_NOISE, _least_noise, pca
+from svae.fitting.initialize import LEAST_NOISE, _least_noise, dimensions_note, pca
 
 
 def made(P, D, *, noise, seed=0):
@@ -35,3 +35,16 @@ def test_where_nothing_is_left_the_noise_is_the_smaller_share(D):
 
 def test_frames_that_never_vary_have_some_noise():
     assert _least_noise(pca(np.ones((50, 3)), 2)) > 0
+
+
+def test_the_dimensions_that_hold_most_of_the_variance_are_counted():
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(5000, 4)) * np.sqrt([80.0, 12.0, 5.0, 3.0])
+    found = pca(frames, 1)
+    np.testing.assert_allclose(found.shares, [0.80, 0.92, 0.97, 1.0], atol=0.01)
+    assert dimensions_note(found, 1).endswith("of the variance of the frames, 2 would hold 90 %.")
+    assert (
+        dimensions_note(pca(frames, 3), 3)
+        == "3 latent dimensions hold 97 % of the variance of the frames, 2 hold 90 %."
+    )
+    assert dimensions_note(pca(np.zeros((9, 2)), 1), 1) == ""

@@ -33,6 +33,7 @@ FILLINGS = 10  # rounds in which missing entries are filled in before PCA
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
+ENOUGH = 0.9  # of the variance, which the smallest sufficient number of latent dimensions holds
 LEAST_NOISE = (0.03, 0.1)  # of the sd of the data: where nothing is left to noise, and elsewhere
 
 
@@ -41,6 +42,7 @@ class PCA(NamedTuple):
     b: np.ndarray  # (P,)
     sd: np.ndarray  # (P,) of what is left over
     spread: float  # root mean square sd of the columns that vary
+    shares: np.ndarray  # of the variance, that the first 1, 2, ... components hold
 
 
 def pca(frames: np.ndarray, D: int) -> PCA:
@@ -58,7 +60,18 @@ def pca(frames: np.ndarray, D: int) -> PCA:
     W = np.zeros((frames.shape[1], D))
     W[:, :rank] = Vt[:rank].T * s[:rank] / np.sqrt(len(frames))
     left = np.where(seen, centred - centred @ Vt[:rank].T @ Vt[:rank], 0)
-    return PCA(W, b, _sd(left, seen), _rms(_sd(np.where(seen, centred, 0), seen)) or 1.0)  # 1: nothing varies
+    spread = _rms(_sd(np.where(seen, centred, 0), seen)) or 1.0  # 1: nothing varies
+    return PCA(W, b, _sd(left, seen), spread, np.cumsum(s**2) / max(float(np.sum(s**2)), SMALLEST))
+
+
+def dimensions_note(found: PCA, D: int) -> str:
+    """How much of the frames D latent dimensions hold, in a sentence; nothing where nothing varies."""
+    enough = int(np.searchsorted(found.shares, ENOUGH - 1e-9)) + 1
+    if enough > len(found.shares):
+        return ""
+    held = found.shares[min(D, len(found.shares)) - 1]
+    other = f"{enough} would hold {100 * ENOUGH:.0f} %" if enough > D else f"{enough} hold {100 * ENOUGH:.0f} %"
+    return f"{D} latent dimensions hold {100 * held:.0f} % of the variance of the frames, {other}."
 
 
 def _sd(away: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -70,9 +83,13 @@ def _rms(sd: np.ndarray) -> float:
     return float(np.sqrt(np.mean(sd[sd > 0] ** 2))) if np.any(sd > 0) else 0.0
 
 
-def at_pca(model: SVAE, frames: np.ndarray) -> SVAE:
-    """The networks with their linear maps set to PCA of frames (N, *event); others are left as they are."""
-    found = pca(frames.reshape(len(frames), -1), model.config.latent_dim)
+def pca_for(model: SVAE, frames: np.ndarray) -> PCA:
+    """Principal components of frames (N, *event), as many as the model has latent dimensions."""
+    return pca(frames.reshape(len(frames), -1), model.config.latent_dim)
+
+
+def at_pca(model: SVAE, found: PCA) -> SVAE:
+    """The networks with their linear maps set to these components; others are left as they are."""
     model = _with_components(model, found)
     if not _linear(model) or cold(model):
         return model

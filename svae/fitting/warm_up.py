@@ -90,7 +90,8 @@ def _networks(
 ) -> Generator[Step, None, SVAE]:
     """The steps of a short VAE from PCA; gives the model with its networks."""
     config, seed = model.config, model.config.seed + restart
-    model = initialize.at_pca(model, sample_frames(data.train, PCA_FRAMES, seed))
+    found = initialize.pca_for(model, sample_frames(data.train, PCA_FRAMES, seed))
+    model, said = initialize.at_pca(model, found), initialize.dimensions_note(found, config.latent_dim)
     simple = _with_standard(model)
     how = how._replace(estimator=value_and_grad)
     state = updates.init(simple, how.of(config))
@@ -104,7 +105,7 @@ def _networks(
         note = failure(taken, i, data, config)
         give_up(taken.state.damping, i, note)
         told = report(first + i, model, taken.bound, data, time.monotonic() - started, piece, "warm-up")
-        yield told._replace(note=note)
+        yield told._replace(note=note or (said if first + i == 0 else ""))
     simple = local(placed[0])
     return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
 

@@ -13,7 +13,7 @@ from svae.config import Config
 from svae.data import Recordings, sample_frames
 from svae.devices import replicated
 from svae.fitting.defaults import new_model
-from svae.fitting.initialize import at_pca, one_hot
+from svae.fitting.initialize import at_pca, one_hot, pca_for
 from svae.fitting.loop import start
 from svae.fitting.prepare import Prepared, prepare, sizes
 from svae.fitting.program import stack, take, take_all
@@ -110,7 +110,7 @@ def _step(model: SVAE, data: Prepared, config: Config) -> tuple[float, float]:
 
 def _roughly_started(model: SVAE, data: Prepared, config: Config) -> SVAE:
     """The networks at PCA, and states that take turns: as much work as the states that a search finds."""
-    model, K = at_pca(model, sample_frames(data.train, 1000, 0)), model.pgm.states
+    model, K = at_pca(model, pca_for(model, sample_frames(data.train, 1000, 0))), model.pgm.states
     x = np.random.default_rng(0).normal(size=(2000, config.latent_dim))
     turns = np.arange(2000) // max(1, round(config.target_duration or 10)) % K
     return dataclasses.replace(model, q=model.pgm.initialize([x], one_hot(turns, K, [x])))
