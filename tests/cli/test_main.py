@@ -23,11 +23,10 @@ def test_help_needs_neither_jax_nor_numpy():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env=environment())
 
 
-def test_help_of_every_verb_ends_with_its_example(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "240")
+def test_help_of_every_verb_ends_with_its_example(capsys):
     for name, example in EXAMPLES.items():
         assert cli.main([name, "--help"]) == 0
-        assert example in capsys.readouterr().out
+        assert example in " ".join(capsys.readouterr().out.split())  # at whatever width
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def reading(monkeypatch):
         free.wait(60)
         raise svae.data.DataError("nobody waits for this")
 
-    monkeypatch.setattr(svae.data, "load", load)
+    monkeypatch.setattr(svae.data, "load_source", load)
     monkeypatch.setattr(cli, "_leave_work_behind", lambda code: None)  # it would end this process
     yield begun
     free.set()

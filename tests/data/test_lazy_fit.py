@@ -73,8 +73,8 @@ def test_preprocessing_is_part_of_the_model(tmp_path):
 def test_long_recordings_are_cut_into_windows_of_bounded_memory(monkeypatch):
     from svae.fitting import prepare
 
-    monkeypatch.setattr(_prepare, "NUMBERS", 64 * 200)
-    monkeypatch.setattr(_prepare, "WINDOWED", 64 * 200)
+    monkeypatch.setattr(prepare, "NUMBERS", 64 * 200)
+    monkeypatch.setattr(prepare, "WINDOWED", 64 * 200)
     y = points(900).reshape(900, 8)
     free = {name: value for name, value in OPTIONS.items() if name not in ("window", "overlap")} | {"model": "lds"}
     _, prepared, _ = prepare.prepare(svae.make((8,), **free), y)

@@ -136,7 +136,7 @@ def test_time_over_in_the_middle_of_the_first_step_labels_with_the_start(tmp_pat
         return original(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_fit, "take_all", stuck)
+        patch.setattr(loop, "take_all", stuck)
         run = runs.train(begin(tmp_path / "run"), walks())
     waiting.set()
     assert run.provenance()["status"] == "time over" and len(run.bouts()) > 0
@@ -172,7 +172,7 @@ def test_work_that_does_not_come_back_is_left_behind_and_its_last_step_is_saved(
             waiting.wait(60)
         return original(data, config, i)
 
-    monkeypatch.setattr(_fit, "batch_at", stuck)
+    monkeypatch.setattr(loop, "batch_at", stuck)
     run = begin(tmp_path / "run")
     with pytest.raises(SystemExit):
         runs.train(run, walks())
