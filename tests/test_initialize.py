@@ -43,8 +43,5 @@ def test_the_dimensions_that_hold_most_of_the_variance_are_counted():
     found = pca(frames, 1)
     np.testing.assert_allclose(found.shares, [0.80, 0.92, 0.97, 1.0], atol=0.01)
     assert dimensions_note(found, 1).endswith("of the variance of the frames, 2 would hold 90 %.")
-    assert (
-        dimensions_note(pca(frames, 3), 3)
-        == "3 latent dimensions hold 97 % of the variance of the frames, 2 hold 90 %."
-    )
+    assert dimensions_note(pca(frames, 3), 3) == dimensions_note(pca(frames, 8), 8) == ""
     assert dimensions_note(pca(np.zeros((9, 2)), 1), 1) == ""

@@ -65,13 +65,12 @@ def pca(frames: np.ndarray, D: int) -> PCA:
 
 
 def dimensions_note(found: PCA, D: int) -> str:
-    """How much of the frames D latent dimensions hold, in a sentence; nothing where nothing varies."""
+    """How much of the frames D latent dimensions hold, in a sentence; nothing where it is ENOUGH or nothing varies."""
     enough = int(np.searchsorted(found.shares, ENOUGH - 1e-9)) + 1
-    if enough > len(found.shares):
+    if enough <= D or enough > len(found.shares):
         return ""
-    held = found.shares[min(D, len(found.shares)) - 1]
-    other = f"{enough} would hold {100 * ENOUGH:.0f} %" if enough > D else f"{enough} hold {100 * ENOUGH:.0f} %"
-    return f"{D} latent dimensions hold {100 * held:.0f} % of the variance of the frames, {other}."
+    held, most = 100 * found.shares[D - 1], 100 * ENOUGH
+    return f"{D} latent dimensions hold {held:.0f} % of the variance of the frames, {enough} would hold {most:.0f} %."
 
 
 def _sd(away: np.ndarray, seen: np.ndarray) -> np.ndarray:
