@@ -33,13 +33,13 @@ class Predicted(NamedTuple):
     means: np.ndarray  # (n, S, H, *event) without observation noise
 
 
-def predict(material: Material) -> Predicted | None:
-    """None where every recording is too short."""
-    most = max(1, min(STRETCHES, LARGEST // (DRAWS * HORIZON * max(1, int(np.prod(material.model.shape))))))
+def predict(material: Material, horizon: int = HORIZON) -> Predicted | None:
+    """Up to `horizon` frames; None where every recording is too short."""
+    most = max(1, min(STRETCHES, LARGEST // (DRAWS * horizon * max(1, int(np.prod(material.model.shape))))))
     chosen, held_out = _chosen(material, min(RECORDINGS, most))
     if not chosen:
         return None
-    cuts, context, H = _cuts([len(material.raw.sequences[i]) for i in chosen], most)
+    cuts, context, H = _cuts([len(material.raw.sequences[i]) for i in chosen], most, horizon)
     places = [(i, c) for i, ends in zip(chosen, cuts, strict=True) for c in ends]
     past = stretches(material.raw, [(i, c - context, c) for i, c in places])
     names = tuple(f"{material.raw.names[i]} from frame {c}" for i, c in places)
@@ -57,9 +57,9 @@ def inputs_of(material: Material, places: list[tuple[int, int]], horizon: int) -
     return [one.inputs for one in stretches(material.raw, [(i, c, c + horizon) for i, c in places]).beside]
 
 
-def _cuts(lengths: list[int], most: int) -> tuple[list[list[int]], int, int]:
+def _cuts(lengths: list[int], most: int, horizon: int) -> tuple[list[list[int]], int, int]:
     """Frames of each recording at which forecasts begin, its end first; frames seen before each, and predicted."""
-    H = min(HORIZON, min(lengths) // 3)
+    H = min(horizon, min(lengths) // 3)
     context = min(CONTEXT, min(lengths) - H)
     each = max(1, most // len(lengths))
     return [np.unique(np.linspace(n - H, context, each).astype(int))[::-1].tolist() for n in lengths], context, H
