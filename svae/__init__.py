@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors see; `_HOMES` says the same, and a test compares the two
     from svae import data, expfam, messages, nets, pgm, runs, testing
+    from svae.adapters.datatree import to_datatree
     from svae.bound import (
         elbo,
         value_and_grad,
@@ -86,6 +87,7 @@ __all__ = [
     "score",
     "segment",
     "testing",
+    "to_datatree",
     "value_and_grad",
     "value_and_grad_2016",
     "value_and_grad_flat",
@@ -107,6 +109,7 @@ _HOMES = {  # name -> the module that defines it; imported on first use, so that
     "Parts": "fitting.steps",
     **dict.fromkeys(("DataError", "Recordings", "load"), "data"),
     **dict.fromkeys(("StoreError", "load_extra", "load_model", "save"), "store"),
+    "to_datatree": "adapters.datatree",
 }
 
 

@@ -51,7 +51,8 @@ ARROWS = {
     "store": ("config", "model", "_sealed"),
     "runs": ("fitting.defaults", "fitting.loop", "queries", "baselines", "store", "data"),
     "experiments": ("fitting.loop", "queries", "store", "data", "runs"),
-    "__init__": ("fitting.defaults", "fitting.loop", "queries", "store", "data", "runs", "testing"),
+    "adapters": ("runs", "sklearn"),
+    "__init__": ("fitting.defaults", "fitting.loop", "queries", "store", "data", "runs", "testing", "adapters"),
     "bench": ("fitting.loop",),
     "sklearn": ("fitting.defaults", "fitting.loop", "queries"),
     "report": ("experiments", "runs"),
@@ -99,6 +100,7 @@ OUTSIDE = {  # what each room may import from outside besides the standard libra
     "store": ARRAYS | {"equinox"},
     "runs": ARRAYS | {"equinox", "scipy"},
     "experiments": ARRAYS | {"equinox", "optax", "matplotlib", "sklearn"},
+    "adapters": {"jax", "numpy", "pandas", "aeon", "sktime"},  # each only where it is asked for
     "__init__": set(),
     "bench": ARRAYS | {"equinox", "optax"},
     "sklearn": ARRAYS | {"equinox", "sklearn"},  # scikit-learn itself only when it asks for its own classes

@@ -16,7 +16,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LISTED = Path(__file__).parent / "public_api.txt"
-ROOMS = ("svae.data", "svae.expfam", "svae.messages", "svae.nets", "svae.pgm", "svae.runs", "svae.sklearn")
+ROOMS = (
+    "svae.adapters",
+    "svae.data",
+    "svae.expfam",
+    "svae.messages",
+    "svae.nets",
+    "svae.pgm",
+    "svae.runs",
+    "svae.sklearn",
+)
 
 
 def names_of(module):
