@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svae._one_thread import one_thread
 from svae.baselines._dynamics import filled_in, fit, log_prob
 from svae.baselines._frames import LARGEST, Stretches, project, stretches
 from svae.config import Config
@@ -68,7 +69,8 @@ def baselines(model: SVAE, data: Any) -> Baselines:
     rests = "" if gaps == 0 else LEFT_OUT if large else FILLED
     duration = model.config.target_duration or bout_frames(preprocessed(recordings(data), model.preprocess))
     K = model.pgm.states if model.pgm.discrete else model.config.states or DEFAULT_STATES
-    found = _scores(model.config, K, duration, train, held)
+    with one_thread():
+        found = _scores(model.config, K, duration, train, held)
     whole = held.frames == frames_held
     blocks = {name: block_means(each).tolist() for name, each in found.items() if whole}
     return Baselines({name: float(each.mean()) for name, each in found.items()}, held.frames, blocks, rests)
@@ -90,4 +92,4 @@ def _scores(config: Config, K: int, duration: float, train: Stretches, held: Str
     fitted = {
         name: fit(pgm, x, duration, config.split_seed) for name, pgm in graphs.items() if K > 1 or not pgm.discrete
     }
-    return {name: log_prob(*parts, held) * held.observed - held.volume for name, parts in fitted.items()}
+    return {name: log_prob(theta, held) * held.observed - held.volume for name, theta in fitted.items()}

@@ -60,6 +60,33 @@ def log_prob(model: Switching, seen: Seen) -> Float[np.ndarray, " T"]:
     return found + seen.rest
 
 
+def predicted(model: Switching, x: Float[np.ndarray, "B T D"]) -> Float[np.ndarray, "B T"]:
+    """log p(x_t | x_1 .. x_{t-1}) of scores that are known: sequences side by side, the states summed over."""
+    node = np.stack([_log_normal(model, k, x) for k in range(len(model.init))], -1)
+    top = node.max(-1)
+    said = np.exp(node - top[..., None])
+    weights, totals = np.broadcast_to(model.init, said[:, 0].shape), np.empty_like(top)
+    for t in range(x.shape[1]):
+        joint = weights * said[:, t]
+        totals[:, t] = joint.sum(-1)
+        weights = joint / totals[:, t, None] @ model.rows
+    return top + np.log(totals)
+
+
+def _log_normal(model: Switching, k: int, x: np.ndarray) -> np.ndarray:
+    """log p(x_t | x_{t-1}, state k) (B, T)."""
+    before = x[:, :-1] @ model.A[k].T + model.b[k]
+    parts = (x[:, :1] - model.mean[k], model.first[k]), (x[:, 1:] - before, model.Q[k])
+    return np.concatenate([_log_density(away, S) for away, S in parts], 1)
+
+
+def _log_density(away: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """log N(away; 0, S) of the last axis."""
+    root = np.linalg.cholesky(S)
+    z = away @ np.linalg.inv(root).T
+    return -(z**2).sum(-1) / 2 - np.log(np.diag(root)).sum() - len(S) * LOG_2PI / 2
+
+
 def smoothed(model: Switching, seen: Seen) -> Float[np.ndarray, "T D"]:
     """E[x_t | all frames] under a model of one state."""
     m, P, now, before = model.mean, model.first, [], []

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from svae._one_thread import in_one_thread
 from svae.bound import value_and_grad
 from svae.data import Beside, Recordings, batch, windows
 from svae.data.views import sample_frames
@@ -64,7 +65,7 @@ def warm_up(
         return answers[-1]
 
     search = initialize.search_latents(model, *found, seed=model.config.seed + restart, hurries=asked)
-    for step in _searched(model, search, restart):
+    for step in _searched(model, in_one_thread(search), restart):
         yield step._replace(note=HURRIED) if step.share == 1.0 and any(answers) else step
 
 

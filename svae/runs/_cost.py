@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from svae._one_thread import in_one_thread
 from svae.bound import value_and_grad
 from svae.config import Config
 from svae.data import Recordings, sample_frames
@@ -127,7 +128,7 @@ def _search(model: SVAE) -> float:
     K, places = model.pgm.states, None if model.places is None else latents
     asked = {"dynamic": model.pgm.dynamic, "duration": config.target_duration, "seed": 0, "places": places}
     began, seen = time.perf_counter(), []
-    for share in search(latents, K, **asked):
+    for share in in_one_thread(search(latents, K, **asked)):
         seen.append((share, time.perf_counter()))
         if len(seen) > 2 and seen[-1][1] - began > SEARCHING:
             break

@@ -14,28 +14,35 @@ class Chains(NamedTuple):
 
 
 def forward_backward(node: np.ndarray, real: np.ndarray, cost: np.ndarray) -> Chains:
-    """Chains with node potentials (B, T, R, K) that pay `cost` (R,) nats for a switch; `real` (B, T) marks frames."""
-    B, T, R, K = node.shape
+    """Chains with node potentials (B, T, R, K) that pay `cost` (R,) nats for a switch; `real` (B, T) marks frames.
+
+    Transition weights are 1 to stay and `switch` to go anywhere else. Padding is at the end of a sequence, where frames
+    that say nothing change nothing. The loops over frames have few operations: each costs more than its numbers.
+    """
+    K, frames = node.shape[-1], real.T[:, :, None]
     switch = (np.exp(-cost) / max(K - 1, 1))[:, None]
-    forward, total = np.empty_like(node), np.zeros(R)
-    for t in range(T):
-        before = np.full((B, R, K), 1 / K) if t == 0 else _mixed(forward[:, t - 1], switch)
-        log_scores = np.log(before + 1e-300) + node[:, t]
-        top = log_scores.max(-1, keepdims=True)
-        scores = np.exp(log_scores - top)
-        sums, here = scores.sum(-1, keepdims=True), real[:, t, None, None]
-        forward[:, t] = np.where(here, scores / sums, before)
-        total += np.where(here, top + np.log(sums), 0).sum((0, 2))
-    weights, switches = forward.copy(), np.zeros(R)
-    for t in range(T - 2, -1, -1):
-        here = real[:, t + 1, None, None]
-        ratio = weights[:, t + 1] / (_mixed(forward[:, t], switch) + 1e-300)
-        leave = forward[:, t] * switch * (ratio.sum(-1, keepdims=True) - ratio)
-        weights[:, t] = np.where(here, forward[:, t] * ratio + leave, forward[:, t])
-        switches += np.where(here, leave, 0).sum((0, 2))
-    return Chains(weights * real[:, :, None, None], switches, total)
-
-
-def _mixed(p: np.ndarray, switch: np.ndarray) -> np.ndarray:
-    """p (B, R, K) times the transition weights: 1 to stay, `switch` (R, 1) to go anywhere else."""
-    return p + switch * (p.sum(-1, keepdims=True) - p)
+    stay = 1 - switch
+    node = np.moveaxis(node, 1, 0)  # frames first
+    top = node.max(-1)
+    evidence = np.ascontiguousarray(np.where(frames[..., None], np.exp(node - top[..., None]), 1.0))
+    forward, sums = np.empty_like(evidence), np.empty((*top.shape, 1))
+    before = np.full(evidence.shape[1:], 1 / K)
+    for now, said, total in zip(forward, evidence, sums, strict=True):
+        np.multiply(before, said, out=now)
+        np.add.reduce(now, -1, keepdims=True, out=total)
+        now /= total
+        before = now * stay
+        before += switch
+    evidence /= sums
+    log_z = np.where(frames, top + np.log(sums[..., 0]), 0).sum((0, 1))
+    backward, later = np.ones(evidence.shape[1:]), evidence[1:]  # `later` becomes evidence times backward message
+    for said, total in zip(later[::-1], sums[:0:-1], strict=True):
+        said *= backward
+        np.add.reduce(said, -1, keepdims=True, out=total)
+        np.multiply(said, stay, out=backward)
+        backward += switch * total
+    total, here = sums[1:], forward[:-1]
+    leave = (switch * (total - np.sum(here * later, -1, keepdims=True)))[..., 0]
+    here *= later * stay + switch * total
+    forward *= frames[..., None]
+    return Chains(np.moveaxis(forward, 0, 1), np.where(frames[1:], leave, 0).sum((0, 1)), log_z)
