@@ -8,7 +8,7 @@ from svae.cli._app import Json, _version, verb
 from svae.cli._errors import USAGE
 from svae.cli._machine import examine, use_compilation_cache
 from svae.cli._print import print_json, print_table, report, say
-from svae.cli._runs import frame_rate, summary
+from svae.cli._runs import IN_USE, frame_rate, summary
 
 REFRESH = 1.0  # seconds
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -76,23 +76,36 @@ def show(path: str, /, *, fps: float | None = None, dataset: str | None = None, 
 def _show_run(run, path, json):
     """How it stands, and its states one by one, where it has any."""
     rows, faults = states(run)
-    faults = [*faults, *run.warnings()]
+    faults, again = [*faults, *run.warnings()], _of_stability(run, rows)
     if json:
-        print_json(summary(run) | {"states_one_by_one": rows, "warnings": faults})
+        print_json(summary(run) | {"states_one_by_one": rows, "found_again": again, "warnings": faults})
         return
     report(summary(run), path, False)
     if rows:
         shown = [{name: value for name, value in row.items() if name != "tracker_fault"} for row in rows]
         print_table("states", list(shown[0]), [list(row.values()) for row in shown])
-    for sentence in faults:
+    for sentence in [*again, *faults]:
         print(sentence)
+
+
+def _of_stability(run, rows) -> list[str]:
+    """What the column found_again means, and which states are hardly found again; or why nobody knows."""
+    from svae.runs._stability import Unknown, in_words, weak
+
+    if not rows:
+        return []
+    again, used = run.stability(), [row["state"] for row in rows if row["frames_%"] >= 100 * IN_USE]
+    if isinstance(again, Unknown):
+        return [f"found_again is not known: {again.why}."]
+    return [f"found_again: {in_words(again)}", *filter(None, [weak(again, used, run.names)])]
 
 
 def states(run: Any) -> tuple[list[dict[str, Any]], list[str]]:
     """A row for each state that has frames, the commonest first, and a warning for each possible tracking fault."""
     from svae.runs._quality import suspects, warning
+    from svae.runs._stability import number
 
-    found = run.quality()
+    found, again = run.quality(), run.stability()
     if found is None or len(found.frames) < 2:
         return [], []
     name, faulty = (lambda k: run.names.get(k, f"state {k}")), suspects(found)
@@ -105,6 +118,7 @@ def states(run: Any) -> tuple[list[dict[str, Any]], list[str]]:
             "frames_with_missing_%": 100 * found.share_incomplete[k],
             "missing_%": 100 * found.share_missing[k],
             "confidence": float(found.mean_confidence[k]) if found.rated[k] else None,
+            "found_again": number(again, k),
             "tracker_fault": k in faulty,
         }
         for k in order

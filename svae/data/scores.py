@@ -33,6 +33,25 @@ def purity(truth: np.ndarray, found: np.ndarray) -> float:
     return float(contingency(truth, found).max(0).sum() / len(truth))
 
 
+def found_again(path: np.ndarray, others: Sequence[np.ndarray], K: int) -> np.ndarray:
+    """How well each state (K,) of a segmentation is found again by others of the same frames, from 0 to 1.
+
+    The largest Jaccard index with one state of another segmentation (frames that both have, as a share of those that
+    one of them has), averaged over the others; NaN for a state without frames, and where there are no others.
+    """
+    if not others:
+        return np.full(K, np.nan)
+    found = np.mean([_largest_overlap(path, other, K) for other in others], 0)
+    return np.where(np.bincount(path, minlength=K) > 0, found, np.nan)
+
+
+def _largest_overlap(path, other, K):
+    both = np.zeros((K, other.max() + 1))
+    np.add.at(both, (path, other), 1)
+    either = both.sum(1, keepdims=True) + both.sum(0) - both
+    return (both / np.maximum(either, 1)).max(1)
+
+
 def bout_lengths(labels: list[np.ndarray]) -> np.ndarray:
     """Lengths of all runs of equal labels."""
     edges = [np.flatnonzero(np.r_[True, z[1:] != z[:-1], True]) for z in labels]

@@ -25,7 +25,7 @@ from svae.nets import (
     with_noise,
     with_precision,
 )
-from svae.starting import UNUSED, States, begun, kmeans, never, place_of_states, result, search
+from svae.starting import UNUSED, Starts, States, begun, kmeans, never, place_of_states, result, search
 
 SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
@@ -141,9 +141,16 @@ def _least_noise(found: PCA) -> float:
     return float(np.clip(_rms(found.sd), *(share * found.spread for share in LEAST_NOISE)))
 
 
+class Searched(NamedTuple):
+    """A model with the states that a search has found, and how far its starts agree; None where there was one way."""
+
+    model: SVAE
+    starts: Starts | None = None
+
+
 def at_latents(model: SVAE, latents: list[np.ndarray], places: list[np.ndarray] | None, *, seed: int) -> SVAE:
-    """What `search_latents` finds."""
-    return result(search_latents(model, latents, places, seed=seed))
+    """The model that `search_latents` finds."""
+    return result(search_latents(model, latents, places, seed=seed)).model
 
 
 def search_latents(
@@ -154,7 +161,7 @@ def search_latents(
     *,
     seed: int,
     hurries: Callable[[], bool] = never,
-) -> Generator[float, None, SVAE]:
+) -> Generator[float, None, Searched]:
     """The model with q(theta) from warm latents (T_i, D), and with the stickiness that the target duration asks for.
 
     With `places` (T_i, D) the states know where they are, too. `beside` has lists as latents are: with labels (T_i,)
@@ -163,7 +170,7 @@ def search_latents(
     K, labels = model.pgm.states, beside.labels
     inputs = beside.inputs if model.pgm.inputs else None
     if not model.pgm.chained or K == 1:
-        return dataclasses.replace(model, q=mixture_q(model, latents, K, beside, seed=seed))
+        return Searched(dataclasses.replace(model, q=mixture_q(model, latents, K, beside, seed=seed)))
     dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.paced else None
     asked = {"dynamic": dynamic, "duration": duration, "seed": seed, "places": places, "labels": labels}
     found = yield from search(latents, K, hurries=hurries, **asked)
@@ -173,7 +180,7 @@ def search_latents(
     pgm = pgm if pgm.conjugate else pgm.start(q, latents, found.weights, inputs)
     q = refined(pgm, q, latents, beside) if len(pgm.discrete) > 1 else q
     model = model if places is None else _with_places(model, found, places)
-    return eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q))
+    return Searched(eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q)), found.starts)
 
 
 def _with_places(model: SVAE, found: States, places: list[np.ndarray]) -> SVAE:

@@ -45,6 +45,7 @@ class Step(NamedTuple):
     labels: Any = None  # (T,) states of a held-out stretch by the best restart, where it was measured
     blocks: tuple[float, ...] = ()  # the held-out bound of successive parts of the frames, where it was measured
     share: float | None = None  # of the search for states that is done; at 1 the model has them
+    starts: Any = None  # Starts: how far the starts of that search agree, once it is done
 
     def __repr__(self) -> str:
         return _reprs.step_text(self)

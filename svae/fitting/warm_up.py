@@ -69,13 +69,13 @@ def warm_up(
         yield step._replace(note=HURRIED) if step.share == 1.0 and any(answers) else step
 
 
-def _searched(model: SVAE, search: Generator[float, None, SVAE], restart: int) -> Iterator[Step]:
+def _searched(model: SVAE, search: Generator[float, None, initialize.Searched], restart: int) -> Iterator[Step]:
     """A step for each share of the search, and the last one with the model that was found."""
     while True:
         try:
             share = next(search)
         except StopIteration as ended:
-            yield _of_states(ended.value, restart, 1.0)
+            yield _of_states(ended.value.model, restart, 1.0)._replace(starts=ended.value.starts)
             return
         yield _of_states(model, restart, min(max(share, LEAST_SHARE), 1 - LEAST_SHARE))
 

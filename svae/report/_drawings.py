@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svae.report._again import found_again
 from svae.report._bodies import Bodies, in_words
 from svae.report._bouts import durations
 from svae.report._diagram import diagram
@@ -22,6 +23,8 @@ from svae.report._training import has_sequences, sequences, training
 from svae.report._trust import bars, restart_table, restarts
 from svae.report._video import Video
 from svae.runs._ranking import ranking, verdict
+from svae.runs._stability import Stability, number
+from svae.runs._stability import in_words as of_stability
 
 
 class Mark(NamedTuple):
@@ -70,6 +73,8 @@ def _of_trust(material: Material) -> Iterator[Drawing]:
     if (table := restart_table(material)) is not None:
         words = "The adjusted Rand index of two segmentations: 1 for the same, 0 for chance."
         yield Drawing("restarts", "trust", words, restarts(material, table))
+    if material.pgm.discrete and isinstance(known := material.stability, Stability):
+        yield Drawing("found-again", "trust", of_stability(known), found_again(material, known))
     if places := ranking(material.run):
         words = (
             "Plain models of the same recordings on the same split, the best on top; in brackets how much higher than "
@@ -155,7 +160,8 @@ def _about(material: Material, found: Conditionals, k: int) -> str:
     lengths = durations(material.stretches, k)
     middle = material.duration(np.median(lengths))
     bouts = f"{len(lengths)} bouts, median {middle:.2g} {material.unit}" if len(lengths) > 1 else "one bout"
-    return f"{100 * material.usage[k]:.1f} % of frames · {bouts}{_observed(material, k)}{_merged(material, found, k)}"
+    known = f"{_observed(material, k)}{_again(material, k)}{_merged(material, found, k)}"
+    return f"{100 * material.usage[k]:.1f} % of frames · {bouts}{known}"
 
 
 def _observed(material: Material, k: int) -> str:
@@ -165,6 +171,12 @@ def _observed(material: Material, k: int) -> str:
     gaps = f" · {100 * material.quality.share_incomplete[k]:.0f} % of its frames lack a point or number"
     trust = material.quality.mean_confidence[k]
     return gaps + (f" · confidence {trust:.2f}" if np.isfinite(trust) else "")
+
+
+def _again(material: Material, k: int) -> str:
+    """How well it is found again."""
+    value = number(material.stability, k)
+    return "" if value is None else f" · found again {value:.2f}"
 
 
 def _merged(material: Material, found: Conditionals, k: int) -> str:

@@ -29,6 +29,11 @@ TERMS = {
         "them should be trusted alone."
     ),
     "adjusted Rand index": "How far two segmentations agree, corrected for chance: 1 for the same bouts, 0 for chance.",
+    "found again": (
+        "How well a state of the fit has its like in other restarts, or in other starts of the search for states: the "
+        "frames that it has in common with the most similar state there, as a share of all frames of the two, averaged "
+        "over them. 1 is the same state every time; below 0.5 its boundaries depend on chance."
+    ),
     "baseline": (
         "A plain model of the same recordings, such as PCA with an autoregressive hidden Markov model, that the "
         "fit is compared with on held-out data."
@@ -60,12 +65,13 @@ TERMS = {
     "spread": "In a figure, the middle half of the bouts: from the first to the third quartile.",
 }
 
+OF_DYNAMICS = ("dynamics", "eigenvalues", "flow")
 OF_SECTIONS = {
     "summary": ("state", "bout", "latent", "bound", "held out", "nats"),
     "training": ("bound", "held out", "nats"),
-    "trust": ("restart", "adjusted Rand index", "baseline", "missing", "confidence"),
+    "trust": ("restart", "adjusted Rand index", "found again", "baseline", "missing", "confidence"),
     "ethogram": ("ethogram", "state", "bout"),
-    "states": ("state", "bout", "body length", "spread", "missing", "confidence", "dynamics", "eigenvalues", "flow"),
+    "states": ("state", "bout", "found again", "body length", "spread", "missing", "confidence", *OF_DYNAMICS),
     "transitions": ("transition", "stickiness", "target duration"),
     "similarity": ("nats", "dynamics"),
     "latents": ("latent", "flow"),

@@ -10,6 +10,7 @@ from svae.data import DataError, Recordings, preprocessed
 from svae.report._bouts import Stretch, stretches, usage
 from svae.runs import Posterior, Run, RunError
 from svae.runs._quality import Quality, added, quality
+from svae.runs._stability import Stability, Unknown
 
 SHARE = 0.01  # of all frames that a state in use has at least
 
@@ -30,6 +31,7 @@ class Material(NamedTuple):
     seen: Recordings | None  # as the model sees them, in the units of the data
     why_no_data: str  # "" where there are data
     quality: Quality | None  # how well the frames of each state were observed; None where nobody knows
+    stability: Stability | Unknown  # how well each state is found again
 
     @property
     def pgm(self) -> Any:
@@ -72,7 +74,7 @@ def gather(run: Run) -> Material:
     share = usage(list(posteriors.values()))
     labels, fps = run.labels(), _rate(run, posteriors)
     known = run.quality() or _quality(raw, posteriors, model)
-    return Material(run, config, model, posteriors, found, share, *labels, fps, raw, seen, why, known)
+    return Material(run, config, model, posteriors, found, share, *labels, fps, raw, seen, why, known, run.stability())
 
 
 def _quality(raw, posteriors, model) -> Quality | None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from svae.experiments._figures import BLUE, GREY, new_figure
+from svae.report._again import why_not
 from svae.report._material import Material
 from svae.runs._ranking import SURE, Place, ranking, words
 
@@ -82,6 +83,7 @@ def not_computed(material: Material) -> list[str]:
         once = material.config.restarts == 1
         why = "the fit had one start" if once else "the fit has not written how its restarts agree"
         said.append(f"Agreement between restarts is not known: {why}. `svae fit ... --restarts 3` measures it.")
+    said += filter(None, [why_not(material)])
     if not compared(material):
         said.append(f"A comparison with plain models is not there: {_why_no_baselines(material)}.")
     if material.quality is None:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from svae.report._again import hardly
 from svae.report._material import Material
 from svae.report._palette import label
 from svae.report._trust import beaten, compared, disagreement, nats
@@ -109,7 +110,7 @@ def _count(number, one, many):
 def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
     checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
-    checks += (disagreement, beaten)
+    checks += (disagreement, hardly, beaten)
     return [*faults(material), *(sentence for check in checks if (sentence := check(material)))]
 
 

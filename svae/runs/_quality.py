@@ -113,19 +113,22 @@ def warning(found: Quality, k: int, name: str) -> str:
 # --- states.csv ---------------------------------------------------------------------------------------------------
 
 COLUMNS = ("state", "frames", "share", "frames_with_missing", "missing", "confidence", "frames_with_confidence")
+AGAIN = "found_again"  # the last column (`svae.runs._stability`); older tables have none
 
 
-def write_quality(folder: Path, found: Quality) -> None:
-    """Replace states.csv whole: one row for each state."""
+def write_quality(folder: Path, found: Quality, again: Float[np.ndarray, " K"] | None = None) -> None:
+    """Replace states.csv whole: one row for each state, with how well it is found again where that is known."""
     text = io.StringIO(newline="")
     rows = csv.writer(text)
-    rows.writerow(COLUMNS)
+    rows.writerow([*COLUMNS, AGAIN])
+    again = np.full(len(found.frames), np.nan) if again is None else again
     shares = found.frames / max(found.frames.sum(), 1)
     for k, parts in enumerate(zip(found.frames, shares, found.share_incomplete, found.share_missing, strict=True)):
         trust = found.mean_confidence[k]
         frames, *others = ("" if np.isnan(value) else value for value in parts)
         numbers = ["" if value == "" else f"{value:.6f}" for value in others]
-        rows.writerow([k, int(frames), *numbers, "" if np.isnan(trust) else f"{trust:.6f}", int(found.rated[k])])
+        sure, same = ("" if np.isnan(value) else f"{value:.6f}" for value in (trust, again[k]))
+        rows.writerow([k, int(frames), *numbers, sure, int(found.rated[k]), same])
     with writing(folder):
         write_atomically(folder / STATES, text.getvalue().encode())
 
@@ -136,9 +139,10 @@ def read_quality(folder: Path) -> Quality | None:
         return None
     rows = list(csv.reader(io.StringIO(read_text(folder / STATES), newline="")))
     try:
-        if tuple(rows[0]) != COLUMNS:
+        if tuple(rows[0]) not in (COLUMNS, (*COLUMNS, AGAIN)):
             raise ValueError
-        table = np.array([[float(cell or 0) for cell in row] for row in rows[1:]]).reshape(-1, len(COLUMNS)).T
+        table = np.array([[float(cell or 0) for cell in row[: len(COLUMNS)]] for row in rows[1:]])
+        table = table.reshape(-1, len(COLUMNS)).T
         _, frames, _, incomplete, missing, confidence, rated = table
     except (ValueError, IndexError):
         raise RunError(f"{folder / STATES} is damaged; write it again with `svae apply`") from None

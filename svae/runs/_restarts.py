@@ -8,7 +8,7 @@ import numpy as np
 
 from svae.data import DataError, Recordings, stretches, take
 from svae.data.carried import without_labels
-from svae.data.scores import adjusted_rand_index
+from svae.data.scores import adjusted_rand_index, found_again
 from svae.fitting.loop import FitState
 from svae.fitting.program import pick
 from svae.fitting.steps import IN_USE
@@ -16,7 +16,9 @@ from svae.model import SVAE
 from svae.queries.batches import prepare
 from svae.runs._apply import answer_of
 from svae.runs._folder import RESTARTS, write_json, writing
+from svae.runs._posterior import read_states
 from svae.runs._run import Run
+from svae.runs._stability import plain
 
 FRAMES = 20_000  # that each restart segments, about
 
@@ -28,8 +30,9 @@ def write_restarts(run: Run, state: FitState, data: Recordings, attend: Callable
     for path in attend(_paths(state.models, asked)):
         paths.append(path)
         yield len(paths)
+    found = _again(run, asked, paths, state.models.pgm.states) if paths else {}
     with writing(run.path):
-        write_json(run.path / RESTARTS, {"frames": asked.frames} | _last_bounds(run) | agreement(paths))
+        write_json(run.path / RESTARTS, {"frames": asked.frames} | _last_bounds(run) | agreement(paths) | found)
 
 
 def _paths(models: SVAE, asked: Recordings) -> Iterator[np.ndarray | None]:
@@ -61,6 +64,18 @@ def _last_bounds(run: Run) -> dict[str, Any]:
     """The held-out bound of every restart at the last measurement."""
     lines = [line for line in run.metrics() if line.get("restarts")]
     return {"step": lines[-1]["step"], "held_out": lines[-1]["restarts"]} if lines else {"step": None, "held_out": []}
+
+
+def _again(run: Run, asked: Recordings, paths: list[np.ndarray | None], K: int) -> dict[str, Any]:
+    """How well each state of the run's answers is found again by the other restarts."""
+    answers = zip(asked.names, asked.sequences, strict=True)
+    return again(np.concatenate([read_states(run.answers(name))[: len(y)] for name, y in answers]), paths, K)
+
+
+def again(own: np.ndarray, paths: list[np.ndarray | None], K: int) -> dict[str, Any]:
+    """How well each state is found again by restarts, that one left out which the answers come from."""
+    known = sorted((path for path in paths if path is not None), key=lambda path: -adjusted_rand_index(own, path))
+    return {"others": len(known[1:]), "found_again": plain(found_again(own, known[1:], K)) if known[1:] else None}
 
 
 def agreement(paths: list[np.ndarray | None]) -> dict[str, Any]:

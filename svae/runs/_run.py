@@ -27,6 +27,8 @@ from svae.runs._names import Labels, as_counted, joined, read_labels, roots
 from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior, read_states
 from svae.runs._quality import Quality, read_quality
 from svae.runs._quality import as_counted as quality_as_counted
+from svae.runs._stability import Stability, Unknown, stability
+from svae.runs._stability import as_counted as stability_as_counted
 from svae.runs._warnings import warnings_of
 
 FORMAT = 2  # 1: bouts without a frame rate were in columns called seconds
@@ -143,6 +145,10 @@ class Run:
         """How well the frames of each state were observed, merged states as one; None for answers that are older."""
         found = read_quality(self.path)
         return None if found is None else quality_as_counted(found, self.labels().merged)
+
+    def stability(self) -> Stability | Unknown:
+        """How well each state is found again by other restarts, or by other starts; why not, where it is not known."""
+        return stability_as_counted(stability(self.path, self.config.restarts), self.labels().merged)
 
     @property
     def names(self) -> dict[int, str]:

@@ -25,12 +25,14 @@ from svae.runs import _checkpoints
 from svae.runs._apply import write_answers
 from svae.runs._attended import GRACE, Left, Watch, attended, done, watching
 from svae.runs._folder import MODEL, RunError, append_metrics, locked, log, sync_metrics, writing
+from svae.runs._quality import read_quality, write_quality
 from svae.runs._reserve import labelling_seconds
 from svae.runs._restarts import write_restarts
 from svae.runs._run import Run
 from svae.runs._saved import saved
 from svae.runs._session import Begin, Session, begin, close, require
 from svae.runs._signals import leave, say
+from svae.runs._stability import Stability, keep_starts, stability
 from svae.runs._together import decide, gathered, new_model
 
 LABELLED = 2000  # frames of a held-out stretch whose states are told at each measurement
@@ -128,6 +130,8 @@ class _Kept:
     def _warm(self, step: Step) -> None:
         """A restart has come to its states, or found them."""
         has_states = step.share == 1.0
+        if step.starts is not None:
+            keep_starts(self.session.path, self.restart, step.starts)
         if jax.process_count() == 1:
             _checkpoints.save_warm(self.session.path, self.restart, Warm(step.model, has_states))
         if has_states:
@@ -303,3 +307,11 @@ def _labelling(ended: Ended, run: Run, data: Recordings, watch: Watch) -> Iterat
     if ended.state is not None and run.config.restarts > 1:
         for done in write_restarts(run, ended.state, data, attend):
             yield told._replace(phase="restarts", step=done, total=run.config.restarts)
+    _complete_states(run)
+
+
+def _complete_states(run: Run) -> None:
+    """states.csv with how well each state is found again, where that is known."""
+    seen, known = read_quality(run.path), stability(run.path, run.config.restarts)
+    if seen is not None and isinstance(known, Stability):
+        write_quality(run.path, seen, known.again)

@@ -4,10 +4,11 @@ from svae.starting.actions import kmeans
 from svae.starting.effort import effort
 from svae.starting.em import UNUSED
 from svae.starting.labelled import begun
-from svae.starting.states import States, find_states, never, place_of_states, result, search
+from svae.starting.states import Starts, States, find_states, never, place_of_states, result, search
 
 __all__ = [
     "UNUSED",
+    "Starts",
     "States",
     "begun",
     "effort",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from svae.data.scores import adjusted_rand_index
+from svae.data.scores import adjusted_rand_index, found_again
 from svae.starting import conditionals
 from svae.starting.effort import (
     COMPARED_FRAMES,
@@ -36,6 +36,14 @@ AS_STABLE = 0.03  # of agreement, that is no difference between two weights
 HALVED = 3  # times at most that a duration is halved
 
 
+class Starts(NamedTuple):
+    """How far the starts of a search agree, and the duration that it asked for in the end."""
+
+    number: int  # of the starts; nothing can be compared with one
+    found_again: tuple[float, ...]  # of each state, by the other starts (`scores.found_again`); NaN where not known
+    duration: float | None  # mean frames of a bout
+
+
 class States(NamedTuple):
     """What the likeliest run found."""
 
@@ -45,7 +53,7 @@ class States(NamedTuple):
     switches: float  # expected number
     place: float  # the weight of where x is
     stability: float  # mean agreement (ARI) of the runs with this weight; nan for one run
-    duration: float | None  # mean frames of a bout that were asked for in the end
+    starts: Starts
     number: int  # of the K states, that the frames pay for; the others have none
 
 
@@ -105,7 +113,7 @@ def search(
         runs = yield from counted(
             from_labels(latents, places, labels, K, dynamic, duration, seed, hurries), [1] * LAST, first=True
         )
-        return States(*runs.of(0, K), KNOWN_PLACE, float("nan"), duration, K)
+        return States(*runs.of(0, K), KNOWN_PLACE, float("nan"), Starts(1, (float("nan"),) * K, duration), K)
     data = list(zip(latents, latents if places is None else places, strict=True))
     shares = (0.0,) if places is None else PLACES
     found, frames = None, sum(map(len, latents))
@@ -133,7 +141,9 @@ def _best(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dyn
         first = 0
     runs = yield from _paid_for(runs.only(slice(first, first + starts)))
     best, number = int(np.argmax(runs.swept.log_likelihood)), runs.swept.weights.shape[-1]
-    return States(*runs.of(best, K), shares[chosen], float(stability[chosen]), duration, number)
+    own, *others = (runs.labels([r])[0] for r in sorted(range(starts), key=lambda r: r != best))
+    compared = Starts(starts, tuple(map(float, found_again(own, others, K))), duration)
+    return States(*runs.of(best, K), shares[chosen], float(stability[chosen]), compared, number)
 
 
 def _paid_for(runs: Runs):

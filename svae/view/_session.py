@@ -15,6 +15,8 @@ from svae.runs import Run, RunError, write_labels
 from svae.runs._names import roots
 from svae.runs._posterior import read_posterior, read_states
 from svae.runs._quality import Quality, as_counted, read_quality, suspects, warning
+from svae.runs._stability import Stability, Unknown, number, stability
+from svae.runs._stability import as_counted as as_people_count
 from svae.view import _bouts, _pictures, _tracks
 
 SAMPLED = 400  # frames from which limits are found
@@ -100,18 +102,23 @@ class Session:
         found = [self.ethogram(i) for i in range(len(self.names))]
         counted = roots(self.labels.merged, self.K)
         colours = [css(c) for c in palette(self.K)]
-        rows, observed = [], self._quality()
+        rows, observed, again = [], self._quality(), as_people_count(self._again, self.labels.merged)
         for k, (share, bouts, median) in enumerate(_bouts.statistics(found, self.K)):
             members = [int(m) for m in np.flatnonzero(counted == k) if m != k]
             about = {"state": k, "colour": colours[k], "name": self.labels.names.get(k, ""), "members": members}
             seconds = median / self.fps if self.fps else median
             about |= {"root": int(counted[k]), "usage": share, "bouts": bouts, "median": seconds}
+            about |= {"again": number(again, k)}
             rows.append(about | _observed(observed, k, self.labels.names.get(k, f"state {k}")))
         return rows
 
     def _quality(self) -> Quality | None:
         """How well the frames of each state were observed, as people count states now."""
         return None if self._seen is None else as_counted(self._seen, self.labels.merged)
+
+    @functools.cached_property
+    def _again(self) -> Stability | Unknown:
+        return stability(self.run.path, self.config.restarts)
 
     @functools.cached_property
     def _seen(self) -> Quality | None:

@@ -130,7 +130,9 @@ def test_impute_writes_csv_in_the_units_of_the_file(folder):
 
 
 def test_show_has_a_row_for_each_state(folder):
-    rows = example("show", folder)["states_one_by_one"]
+    told = example("show", folder)
+    rows = told["states_one_by_one"]
+    assert any(row["found_again"] is not None for row in rows) and "3 other starts" in told["found_again"][0]
     assert sum(row["frames_%"] for row in rows) == pytest.approx(100)
     missing = sum(row["frames_%"] * row["frames_with_missing_%"] for row in rows) / 100
     assert missing == pytest.approx(100 * 4 / 120, abs=0.01) and rows[0]["confidence"] is None

@@ -37,3 +37,10 @@ def fingerprint(run):
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory):
     return runs.train(begin(tmp_path_factory.mktemp("runs") / "whole"), walks())
+
+
+@pytest.fixture(scope="session")
+def several(tmp_path_factory):
+    """Three restarts."""
+    config = Config.make(CONFIG.to_dict() | {"restarts": 3, "seed": 2, "warmup_steps": 0, "steps": 10})
+    return runs.train(runs.start(tmp_path_factory.mktemp("several") / "run", walks(), config), walks())

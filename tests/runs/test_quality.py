@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 from svae import runs
-from svae.config import Config
 from svae.data.scores import adjusted_rand_index
 from svae.runs._restarts import agreement
 from svae.runs._train import run_lengths
-from tests.runs.conftest import CONFIG, begin, walks
+from tests.runs.conftest import begin, walks
 
 PARTS = ("log_likelihood", "local_kl", "global_kl", "weights_kl")
-
-
-@pytest.fixture(scope="module")
-def several(tmp_path_factory):
-    config = Config.make(CONFIG.to_dict() | {"restarts": 3, "seed": 2, "warmup_steps": 0, "steps": 10})
-    return runs.train(runs.start(tmp_path_factory.mktemp("several") / "run", walks(), config), walks())
 
 
 def fitted(run):

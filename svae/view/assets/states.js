@@ -69,13 +69,14 @@ function row(state) {
 
 const most = () => Math.max(1e-9, ...store.run.states.map((s) => s.usage));
 
-// What was missing of its frames, and how sure the tracker was
+// What was missing of its frames, how sure the tracker was, and how well other starts of the fit find the state
 function observed(state) {
   const parts = [];
   if (state.missing !== null && (state.missing >= 0.005 || state.confidence !== null)) {
     parts.push(`${(100 * state.missing).toFixed(0)} % incomplete`);
   }
   if (state.confidence !== null) parts.push(`confidence ${state.confidence.toFixed(2)}`);
+  if (state.again !== null) parts.push(`found again ${state.again.toFixed(2)}`);
   return parts.join(' · ');
 }
 
