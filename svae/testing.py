@@ -30,7 +30,11 @@ SHARP = 1e8  # precision that pins x
 
 
 def check_block(block: AbstractBlock) -> None:
-    """Run the suite on a graph around a block: a discrete one above a Normal, with a Choice for each parent."""
+    """Run the suite on a graph around a block: a discrete one above a Normal, with a Choice for each parent.
+
+    Args:
+        block: A block of one's own; small sizes keep it quick.
+    """
     if not isinstance(block, AbstractBlock):
         raise AssertionError(f"{block!r} is not a block: it must be a frozen dataclass that derives from AbstractBlock")
     names = [*_listed(block.given), *_listed(getattr(block, "add", ())), *_listed(block.after)]
@@ -40,7 +44,11 @@ def check_block(block: AbstractBlock) -> None:
 
 
 def check_pgm(pgm: Graph) -> None:
-    """Run the suite on a graph, in float64."""
+    """Run the suite on a graph, in float64.
+
+    Args:
+        pgm: A graph; small sizes keep it quick.
+    """
     with jax.enable_x64(True):
         pgm = dataclasses.replace(graph(show=pgm.shown, **{n.name: n.block for n in pgm.nodes}), solve=_converged)
         pgm = dataclasses.replace(pgm, ordinary=jax.tree.map(_random, pgm.ordinary))

@@ -93,6 +93,33 @@ def test_help_has_every_argument_the_result_and_an_example(name):
     assert "\nReturns:\n" in text and "\nExamples:\n" in text
 
 
+def functions_of_rooms():
+    for room in ROOMS[1:]:  # adapters need packages that may not be here
+        module = importlib.import_module(room)
+        yield from (
+            (f"{room}.{n}", getattr(module, n)) for n in names_of(room) if inspect.isfunction(getattr(module, n))
+        )
+
+
+def test_help_of_the_functions_of_rooms_has_every_argument():
+    found = {name: inspect.getdoc(value) or "" for name, value in functions_of_rooms()}
+    assert [name for name, words in found.items() if not words] == []
+    missing = [
+        f"{name}: {argument}"
+        for name, value in functions_of_rooms()
+        for argument in inspect.signature(value).parameters
+        if f"\n    {argument}: " not in found[name]
+    ]
+    assert missing == []
+
+
+def test_examples_of_the_rooms_run(capsys):
+    for name, value in functions_of_rooms():
+        for test in doctest.DocTestFinder(recurse=False).find(value, name, globs={}):
+            doctest.DocTestRunner().run(test)
+    assert capsys.readouterr().out == ""
+
+
 def test_help_of_config_has_every_option():
     import svae
 

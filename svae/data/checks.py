@@ -22,7 +22,14 @@ class _Seen(NamedTuple):
 
 
 def check(data: Recordings) -> list[str]:
-    """Raise DataError for data that no model can use; return warnings, one sentence each, for odd data."""
+    """Raise DataError for data that no model can use; return warnings, one sentence each, for odd data.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        Warnings, one sentence each.
+    """
     seen = _examine(data)
     least = min(s.least for s in seen)
     if least == max(s.greatest for s in seen):
@@ -31,12 +38,20 @@ def check(data: Recordings) -> list[str]:
 
 
 def check_form(data: Recordings) -> None:
-    """Raise DataError for data that even a fitted model cannot be asked about; constant data it can."""
+    """Raise DataError for data that even a fitted model cannot be asked about; constant data it can.
+
+    Args:
+        data: Recordings.
+    """
     _examine(data)
 
 
 def check_shapes(data: Recordings) -> None:
-    """Raise DataError for recordings that no values could save: no numbers, no frames, or frames that differ."""
+    """Raise DataError for recordings that no values could save: no numbers, no frames, or frames that differ.
+
+    Args:
+        data: Recordings.
+    """
     if not data.sequences:
         raise DataError("There are no recordings; give at least one array of shape (frames, ...).")
     for name, y in zip(data.names, data.sequences, strict=True):
@@ -45,7 +60,14 @@ def check_shapes(data: Recordings) -> None:
 
 
 def check_range(data: Recordings, least: float, greatest: float, who: str) -> None:
-    """Raise DataError at the first value outside of [least, greatest], which is what `who` asks for."""
+    """Raise DataError at the first value outside of [least, greatest], which is what `who` asks for.
+
+    Args:
+        data: Recordings.
+        least: The least value that is allowed.
+        greatest: The greatest one.
+        who: The likelihood that asks for it, for the message.
+    """
     wanted = f"values from {least:g} to {greatest:g}" if np.isfinite(greatest) else f"values of {least:g} or more"
     for name, y in zip(data.names, data.sequences, strict=True):
         for first, frames in blocks(y):
@@ -173,30 +195,67 @@ class Standardize(NamedTuple):
 
 
 def standardize_entries(data: Recordings) -> Standardize:
-    """A mean and a scale for every entry of a frame: for columns of different units. Constant entries get scale 1."""
+    """A mean and a scale for every entry of a frame: for columns of different units. Constant entries get scale 1.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        `Standardize`.
+    """
     return entry_units(moments(data), data.sequences[0].shape[1:])
 
 
 def standardize_globally(data: Recordings) -> Standardize:
-    """One mean and one scale for all entries: for images, whose pixels share a unit."""
+    """One mean and one scale for all entries: for images, whose pixels share a unit.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        `Standardize`.
+    """
     return global_units(moments(data))
 
 
 def entry_units(found: Moments, event: tuple[int, ...]) -> Standardize:
-    """As `standardize_entries`, from moments."""
+    """As `standardize_entries`, from moments.
+
+    Args:
+        found: Moments of the recordings.
+        event: The shape of a frame.
+
+    Returns:
+        `Standardize`, a mean and a scale for every entry.
+    """
     sd = found.sd()
     return Standardize(found.mean.reshape(event), np.where(sd > 0, sd, 1.0).reshape(event))
 
 
 def global_units(found: Moments) -> Standardize:
-    """As `standardize_globally`, from moments."""
+    """As `standardize_globally`, from moments.
+
+    Args:
+        found: Moments of the recordings.
+
+    Returns:
+        `Standardize`, one mean and one scale.
+    """
     pooled = found.pooled()
     sd = pooled.sd()[0]
     return Standardize(np.asarray(pooled.mean[0]), np.where(sd > 0, sd, 1.0))
 
 
 def standardized(data: Recordings, by: Standardize) -> Recordings:
-    """All recordings in float32 and unit scale; views stay views."""
+    """All recordings in float32 and unit scale; views stay views.
+
+    Args:
+        data: Recordings.
+        by: Means and scales.
+
+    Returns:
+        `Recordings`.
+    """
     return data._replace(sequences=tuple(_standardized(y, by) for y in data.sequences))
 
 

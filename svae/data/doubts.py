@@ -23,7 +23,14 @@ WIDE = 50  # columns of a table that is wider than long
 
 
 def doubts(data: Recordings) -> list[str]:
-    """All of them; nothing for recordings without surprise."""
+    """All of them; nothing for recordings without surprise.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        Sentences.
+    """
     samples = [sampled(y) for y in data.sequences]
     found = [*_short(data), *_rate(data), *_clocks(data), *_copies(data), *_turned(data)]
     found += [*_units(data, samples), *_still(data, samples), *swaps(data)]
@@ -87,6 +94,13 @@ def body_length(frames: Float[np.ndarray, "T P d"], like: Float[np.ndarray, "p d
     """The median over pairs of points of their median distance, relative to that in `like` where it is given.
 
     Points that are missing do not change it, as the mean of those that are seen would.
+
+    Args:
+        frames: Points (T, P, d) over time; NaN is missing.
+        like: A reference posture (p, d) that says what each distance should be.
+
+    Returns:
+        The length, in the unit of the points, or relative to `like`.
     """
     first, second = np.triu_indices(frames.shape[1], 1)
     with np.errstate(invalid="ignore"):

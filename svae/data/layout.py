@@ -60,7 +60,14 @@ class Matched(NamedTuple):
 
 
 def layout_of(data: Recordings) -> Layout:
-    """That of recordings which have one; where their units differ, none is kept."""
+    """That of recordings which have one; where their units differ, none is kept.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        `Layout`: names of points or columns, their unit, the frame rate, the shape of a frame.
+    """
     units = {getattr(y, "unit", "") for y in data.sequences} - {""}
     first, fps = data.sequences[0], None if data.fps is None else float(data.fps)
     event = tuple(map(int, first.shape[1:]))
@@ -73,7 +80,15 @@ def plain_name(name: str) -> str:
 
 
 def renamed(data: Recordings, names: Mapping[str, str]) -> Recordings:
-    """Recordings whose points or columns have other names: {"snout": "nose"} calls the snout nose."""
+    """Recordings whose points or columns have other names: {"snout": "nose"} calls the snout nose.
+
+    Args:
+        data: Recordings.
+        names: What is called so now, and what it is to be called.
+
+    Returns:
+        `Recordings`.
+    """
     own = names_of(data.sequences[0])
     for name in names:
         if name not in own:
@@ -90,6 +105,13 @@ def matched(data: Recordings, layout: Layout) -> Matched:
     """Recordings by the names of a model's points or columns; DataError with the names where some are missing.
 
     What they carry beside y is matched by name, too.
+
+    Args:
+        data: Recordings.
+        layout: That of a model.
+
+    Returns:
+        `Matched`: the recordings in the order of the model, and what was done to them in sentences.
     """
     data = labels_matched(inputs_matched(data, layout.inputs), layout.labels)
     notes = _unit_and_rate(data, layout)

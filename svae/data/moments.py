@@ -36,7 +36,14 @@ def _cleaned(mean, sd):
 
 
 def moments(data: Recordings) -> Moments:
-    """Over all frames of all recordings."""
+    """Over all frames of all recordings.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        `Moments`: sums over all frames, entry by entry.
+    """
     return functools.reduce(merged, map(moments_of, data.sequences))
 
 

@@ -56,7 +56,22 @@ class Mouse(NamedTuple):
 
 
 def mouse(*, sequences: int = 32, length: int = 250, seed: int = 0) -> Mouse:
-    """Draw labels, then poses given labels, then images given poses."""
+    """Draw labels, then poses given labels, then images given poses.
+
+    Args:
+        sequences: The number of videos B.
+        length: Frames of each, T.
+        seed: The seed.
+
+    Returns:
+        `Mouse`: y (B, T, 30, 30), the true actions `labels` (B, T), poses, names of the actions, frames a second.
+
+    Examples:
+        >>> import svae
+        >>> video = svae.data.mouse(sequences=1, length=40)
+        >>> video.y.shape, video.action_names[:2]
+        ((1, 40, 30, 30), ('walk', 'run'))
+    """
     rng = np.random.default_rng(seed)
     labels = np.stack([_draw_labels(length, rng) for _ in range(sequences)])
     poses = _draw_poses(labels, rng)

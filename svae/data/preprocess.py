@@ -155,7 +155,15 @@ class Preprocess:
 
 
 def preprocessed(data: Recordings, by: Preprocess) -> Recordings:
-    """All recordings as the model sees them, before units; nothing is read."""
+    """All recordings as the model sees them, before units; nothing is read.
+
+    Args:
+        data: Recordings.
+        by: The preprocessing, as `find_preprocess` finds it.
+
+    Returns:
+        Recordings of views.
+    """
     if by.kind == "none":
         return data
     event = by.shape(tuple(data.sequences[0].shape[1:]))
@@ -173,7 +181,23 @@ def _seen_by(y, by, event):
 
 
 def find(data: Recordings, config: Any) -> Preprocess:
-    """The preprocessing for these recordings that `config.preprocess` and `config.size` ask for."""
+    """The preprocessing for these recordings that `config.preprocess` and `config.size` ask for.
+
+    Args:
+        data: Recordings.
+        config: Options; `preprocess` and `size` are read.
+
+    Returns:
+        `Preprocess`, which becomes part of a model: `make(before.shape(event), config, preprocess=before)`.
+
+    Examples:
+        >>> import numpy as np
+        >>> import svae
+        >>> data = svae.load({"video": np.zeros((20, 64, 64))}, fps=30)
+        >>> before = svae.data.find_preprocess(data, svae.Config(size=16))
+        >>> before.shape((64, 64))
+        (16, 16)
+    """
     event = tuple(data.sequences[0].shape[1:])
     kind = config.preprocess if config.preprocess != "auto" else _guess(data.sequences[0], event, config.size)
     if kind == "none":
@@ -229,7 +253,15 @@ def _with_motion(before: Preprocess, runs: list[np.ndarray], reach: int) -> Prep
 
 
 def wild_shares(data: Recordings, by: Preprocess) -> np.ndarray:
-    """The share of frames in which each point of the body is wild (kept,), from stretches of all recordings."""
+    """The share of frames in which each point of the body is wild (kept,), from stretches of all recordings.
+
+    Args:
+        data: Recordings of keypoints.
+        by: Their preprocessing.
+
+    Returns:
+        Shares (kept,).
+    """
     if by.kind not in POINTS:
         return np.zeros(0)
     return np.concatenate([by.wild(run) for run in _runs(data)]).mean(0)

@@ -46,7 +46,21 @@ class Recordings(NamedTuple):
 
 
 def recordings(data: Any, *, fps: float | None = None) -> Recordings:
-    """From one array (T, *event), a list of such, or a dict by name; small types become float32, others float64."""
+    """From one array (T, *event), a list of such, or a dict by name; small types become float32, others float64.
+
+    Args:
+        data: Arrays as they are; or `Recordings`, which stay as they are.
+        fps: Frames a second.
+
+    Returns:
+        `Recordings`.
+
+    Examples:
+        >>> import numpy as np
+        >>> import svae
+        >>> svae.data.recordings({"monday": np.zeros((20, 3))}, fps=30.0)
+        Recordings: 1 recording, 20 frames of shape (3,) at 30 frames per second
+    """
     if isinstance(data, Recordings):
         return data
     if isinstance(data, Mapping):
@@ -68,14 +82,36 @@ def float_type(dtype: np.dtype) -> type:
 
 
 def seconds(data: Recordings, number: int) -> Float[np.ndarray, " T"]:
-    """When each frame of a recording was taken; the frame number where nothing is known."""
+    """When each frame of a recording was taken; the frame number where nothing is known.
+
+    Args:
+        data: Recordings.
+        number: Which of them.
+
+    Returns:
+        Times (T,).
+
+    Examples:
+        >>> import numpy as np
+        >>> import svae
+        >>> svae.data.seconds(svae.data.recordings(np.zeros((3, 1)), fps=10.0), 0)
+        array([0. , 0.1, 0.2])
+    """
     if data.times and data.times[number] is not None:
         return np.asarray(data.times[number], np.float64)
     return np.arange(len(data.sequences[number])) / (data.fps or 1.0)
 
 
 def take(data: Recordings, chosen: Sequence[int]) -> Recordings:
-    """Some of the recordings, in this order."""
+    """Some of the recordings, in this order.
+
+    Args:
+        data: Recordings.
+        chosen: Their numbers.
+
+    Returns:
+        `Recordings`.
+    """
     times = tuple(data.times[i] for i in chosen) if data.times else ()
     sequences, names = tuple(data.sequences[i] for i in chosen), tuple(data.names[i] for i in chosen)
     beside = tuple(data.beside[i] for i in chosen) if data.beside else ()
@@ -83,7 +119,19 @@ def take(data: Recordings, chosen: Sequence[int]) -> Recordings:
 
 
 def safe_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that are unique file stems on every system: no separators, no control characters, no leading dot."""
+    """Names that are unique file stems on every system: no separators, no control characters, no leading dot.
+
+    Args:
+        names: Names of recordings.
+
+    Returns:
+        As many names.
+
+    Examples:
+        >>> import svae
+        >>> svae.data.safe_names(["a/b", "a:b"])
+        ('a_b', 'a_b-2')
+    """
     found, taken = [], set()
     for name in map(_safe, names):
         number, unique = 2, name

@@ -15,7 +15,14 @@ READERS = {"labels": load_labels, "inputs": load_inputs, "group": load_groups}
 
 
 def load_source(source: Mapping[str, Any]) -> Recordings:
-    """Recordings from the arguments of `load`, "path", "fps" and "dataset", and the files that go with them."""
+    """Recordings from the arguments of `load`, "path", "fps" and "dataset", and the files that go with them.
+
+    Args:
+        source: The arguments, as a run folder keeps them.
+
+    Returns:
+        `Recordings`.
+    """
     found = load(source["path"], fps=source.get("fps"), dataset=source.get("dataset"))
     for name, read in READERS.items():
         found = found if source.get(name) is None else read(found, source[name])

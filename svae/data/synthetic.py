@@ -48,7 +48,25 @@ def pinwheel(
     scale: float = 10.0,
     seed: int,
 ) -> Pinwheel:
-    """Arms of points: scale R(2 pi a / A + rate e^r) (r, s), r = 1 + radial e1, s = tangential e2."""
+    """Arms of points: scale R(2 pi a / A + rate e^r) (r, s), r = 1 + radial e1, s = tangential e2.
+
+    Args:
+        arms: The number of arms.
+        points: Points of each arm.
+        radial: Their spread along the arm.
+        tangential: Their spread across the arm.
+        rate: How strongly an arm is bent.
+        scale: How far from the middle the arms are.
+        seed: The seed.
+
+    Returns:
+        `Pinwheel`: points y (N, 2) in random order, and the arm of each (N,).
+
+    Examples:
+        >>> import svae
+        >>> svae.data.pinwheel(arms=3, points=10, seed=0).y.shape
+        (30, 2)
+    """
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(arms), points)
     r, s = np.array([[1.0], [0.0]]) + np.array([[radial], [tangential]]) * rng.standard_normal((2, len(labels)))
@@ -84,6 +102,25 @@ def dots(
     """Bouncing dots x(t) = tri(speed (t + (1 + x0) / 2)), t = 0, dt, ...; x0 None: a random phase of the whole period.
 
     Defaults are the paper's. SVAE-Implicit's notebook: width=10, dt=10 / 49, noise_sd=.06, x0=arange(512) / 8.
+
+    Args:
+        sequences: The number of sequences B.
+        length: Frames of each, T.
+        width: Pixels of a frame, W.
+        speed: How fast the dot moves: the way there and back takes 2 / speed time units.
+        dt: Time units between two frames.
+        render_sd: Half the width of the dot, where the row of pixels goes from -1 to 1.
+        noise_sd: Noise of a pixel.
+        x0: The phase at which each sequence begins (B,); random unless given.
+        seed: The seed.
+
+    Returns:
+        `Dots`: y and clean (B, T, W), and the position (B, T) of the dot.
+
+    Examples:
+        >>> import svae
+        >>> svae.data.dots(sequences=2, length=5, seed=0).y.shape
+        (2, 5, 20)
     """
     rng = np.random.default_rng(seed)
     if x0 is None:
@@ -106,7 +143,26 @@ def two_speed_dots(
     noise_sd: float = 0.1,
     seed: int,
 ) -> TwoSpeedDots:
-    """A dot that changes speed at random times: its phase is the running sum of speed dt, so its path is continuous."""
+    """A dot that changes speed at random times: its phase is the running sum of speed dt, so its path is continuous.
+
+    Args:
+        bouts: The number of bouts.
+        bout_length: Their mean length in frames.
+        speeds: The speeds between which the dot changes.
+        width: Pixels of a frame, W.
+        dt: Time units between two frames.
+        render_sd: Half the width of the dot, where the row of pixels goes from -1 to 1.
+        noise_sd: Noise of a pixel.
+        seed: The seed.
+
+    Returns:
+        `TwoSpeedDots`: y and clean (T, W), the position (T,) of the dot, and the index of its speed (T,).
+
+    Examples:
+        >>> import svae
+        >>> svae.data.two_speed_dots(bouts=3, bout_length=10, seed=0).y.shape[1]
+        15
+    """
     rng = np.random.default_rng(seed)
     labels = _bouts(bouts, bout_length, len(speeds), rng)
     position = triangle(rng.uniform(0, 2) + dt * np.cumsum(np.array(speeds)[labels]))
@@ -118,7 +174,25 @@ def two_speed_dots(
 def switching_rotations(
     *, states: int = 4, bouts: int = 40, bout_length: int = 100, decay: float = 0.95, noise_sd: float = 0.1, seed: int
 ) -> Rotations:
-    """y_{t+1} = decay R(theta_k) y_t + noise, theta_k evenly in [0, pi / 2], k = labels_{t+1}."""
+    """y_{t+1} = decay R(theta_k) y_t + noise, theta_k evenly in [0, pi / 2], k = labels_{t+1}.
+
+    Args:
+        states: The number of rotations K.
+        bouts: The number of bouts.
+        bout_length: Their mean length in frames.
+        decay: How much of y is left after a frame.
+        noise_sd: Noise of a frame.
+        seed: The seed.
+
+    Returns:
+        `Rotations`: y (T, 2), the rotation that made each frame `labels` (T,), and the matrices (K, 2, 2).
+
+    Examples:
+        >>> import svae
+        >>> data = svae.data.switching_rotations(states=3, bouts=4, bout_length=10, seed=0)
+        >>> data.y.shape[1], data.A.shape
+        (2, (3, 2, 2))
+    """
     rng = np.random.default_rng(seed)
     theta = np.linspace(0, np.pi / 2, states)
     A = decay * np.moveaxis(np.array([[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]]), -1, 0)

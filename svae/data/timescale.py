@@ -19,6 +19,12 @@ def bout_frames(data: Recordings) -> float:
     The memory is the lag at which their autocorrelation, averaged over the components at unit variance, falls below
     1/e. An action that repeats itself forgets within a period where it is, but not how fast it goes. So both are
     asked, and the longer answer counts: BOUT memories of position or SPEED_BOUT of speed.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        A number of frames.
     """
     pieces = _components([np.asarray(piece, float).reshape(len(piece), -1) for piece in _stretches(data)])
     return max(2.0, BOUT * _forgetting(pieces), SPEED_BOUT * _forgetting(_speeds(pieces)))

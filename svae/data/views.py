@@ -126,12 +126,29 @@ def names_of(y: Any) -> tuple[str, ...]:
 
 
 def cut(y: Any, first: int, last: int) -> Any:
-    """Frames [first, last) without reading them."""
+    """Frames [first, last) without reading them.
+
+    Args:
+        y: A sequence (T, *event), an array or a view.
+        first: The first frame.
+        last: The frame after the last one.
+
+    Returns:
+        An array, or a view that reads them when it is asked.
+    """
     return Sliced(y, first, last) if isinstance(y, View) else y[first:last]
 
 
 def blocks(y: Any, numbers: int = NUMBERS) -> Iterator[tuple[int, np.ndarray]]:
-    """(first frame, frames) over a whole sequence, about `numbers` numbers at a time."""
+    """(first frame, frames) over a whole sequence, about `numbers` numbers at a time.
+
+    Args:
+        y: A sequence (T, *event), an array or a view.
+        numbers: About how many numbers a block has.
+
+    Returns:
+        Pairs of the first frame of a block and its frames.
+    """
     step = max(1, numbers // max(1, int(np.prod(y.shape[1:], dtype=object))))
     block = getattr(y, "block", 1)
     step = max(step - step % block, min(block, 64 * step))
@@ -155,7 +172,14 @@ def sampled(y: Any) -> np.ndarray:
 
 
 def settled(data: Recordings) -> Recordings:
-    """Views of which all together are small become arrays; others stay views."""
+    """Views of which all together are small become arrays; others stay views.
+
+    Args:
+        data: Recordings.
+
+    Returns:
+        `Recordings`.
+    """
     views = [y for y in data.sequences if isinstance(y, View)]
     if not views or sum(y.size * y.dtype.itemsize for y in views) > SMALL:
         return data
@@ -175,6 +199,14 @@ def sample_frames(data: Recordings, number: int, seed: int) -> np.ndarray:
     """At most `number` frames (N, *event) of all recordings, fewer of large ones, drawn without replacement.
 
     Only these are read.
+
+    Args:
+        data: Recordings.
+        number: How many frames at most.
+        seed: The seed of the choice.
+
+    Returns:
+        Frames (N, *event).
     """
     number = min(number, max(1, SAMPLED // max(1, int(np.prod(data.sequences[0].shape[1:], dtype=object)))))
     starts = np.cumsum([0, *map(len, data.sequences)])

@@ -48,7 +48,16 @@ class Split(NamedTuple):
 
 
 def windows(data: Recordings, length: int, overlap: int) -> Windows:
-    """Cut every recording into cores of `length` frames (the last may be shorter) with `overlap` frames around them."""
+    """Cut every recording into cores of `length` frames (the last may be shorter) with `overlap` frames around them.
+
+    Args:
+        data: Recordings.
+        length: Frames of a core.
+        overlap: Frames around it that count for nothing but give it a past and a future.
+
+    Returns:
+        `Windows`: a table with a row for each.
+    """
     if length < 1 or overlap < 0:
         raise DataError(f"Windows of {length} frames with overlap {overlap} are impossible; use at least 1 and 0.")
     if overlap < 1 and any(len(y) > length for y in data.sequences):
@@ -72,7 +81,16 @@ def aligned_zeros(shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
 
 
 def batch(data: Recordings, table: Windows, rows: Int[np.ndarray, " B"]) -> Batch:
-    """The windows of some rows, all padded to the table's length so that every batch has one shape."""
+    """The windows of some rows, all padded to the table's length so that every batch has one shape.
+
+    Args:
+        data: Recordings in memory or views.
+        table: Their windows, as `windows` cuts them.
+        rows: Which windows.
+
+    Returns:
+        `Batch`: frames, masks and what else the windows carry, with a leading axis for the windows.
+    """
     frame = np.arange(table.length) + table.first[rows, None]
     y = aligned_zeros((len(rows), table.length, *data.sequences[0].shape[1:]))
     for out, row in zip(y, rows, strict=True):
@@ -85,7 +103,17 @@ def batch(data: Recordings, table: Windows, rows: Int[np.ndarray, " B"]) -> Batc
 
 
 def epoch_order(num_windows: int, batch_size: int, *, seed: int, epoch: int) -> Int[np.ndarray, "steps batch"]:
-    """Rows shuffled by (seed, epoch) only, in full batches; what is left over waits for another epoch's shuffle."""
+    """Rows shuffled by (seed, epoch) only, in full batches; what is left over waits for another epoch's shuffle.
+
+    Args:
+        num_windows: The number of windows.
+        batch_size: Windows in a batch.
+        seed: The seed of the fit.
+        epoch: The number of the pass over the windows.
+
+    Returns:
+        Rows (steps, batch) of the table of windows.
+    """
     order = np.random.default_rng([seed, epoch]).permutation(num_windows)
     size = min(batch_size, num_windows)
     return order[: num_windows // size * size].reshape(-1, size)
@@ -95,6 +123,14 @@ def split(data: Recordings, fraction: float, seed: int) -> Split:
     """Hold out whole recordings where there are at least 3 and none is too large for it, else the end of each.
 
     Of three recordings one is a third of all frames, where a tenth is asked for, and may be all there is of an action.
+
+    Args:
+        data: Recordings.
+        fraction: About how much of the frames to hold out.
+        seed: The seed of the choice.
+
+    Returns:
+        `Split`: what is trained on, and what is held out.
     """
     if not 0 < fraction < 1:
         raise DataError(f"Cannot hold out a fraction of {fraction}; use a number between 0 and 1, such as 0.2.")
@@ -128,7 +164,15 @@ def _split_ends(data, fraction):
 
 
 def stretches(data: Recordings, pieces: Sequence[tuple[int, int, int]]) -> Recordings:
-    """Frames [first, last) of recordings, (number, first, last) each, their times and what they carry."""
+    """Frames [first, last) of recordings, (number, first, last) each, their times and what they carry.
+
+    Args:
+        data: Recordings.
+        pieces: The number of a recording, a first frame and the frame after the last one, for each stretch.
+
+    Returns:
+        `Recordings`, one for each stretch.
+    """
     sequences = tuple(cut(data.sequences[i], a, b) for i, a, b in pieces)
     times = tuple(None if data.times[i] is None else data.times[i][a:b] for i, a, b in pieces) if data.times else ()
     beside = tuple(part(data.beside, i, a, b) for i, a, b in pieces) if data.beside else ()

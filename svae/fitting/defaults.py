@@ -67,7 +67,15 @@ def model_for(data: Any, **options: Any) -> SVAE:
 
 
 def new_model(data: Recordings, config: Config) -> SVAE:
-    """The model before its fit, with the preprocessing that these recordings need."""
+    """The model before its fit, with the preprocessing that these recordings need.
+
+    Args:
+        data: Recordings.
+        config: Options.
+
+    Returns:
+        A model.
+    """
     preprocess = find_preprocess(data, config)
     event = preprocess.shape(tuple(data.sequences[0].shape[1:]))
     return make(event, config, preprocess=preprocess, layout=layout_of(data))

@@ -43,7 +43,11 @@ _LAZY |= {"gaussian", "hmm", "hsmm", "phases"}
 
 
 def cpu_kernels() -> str:
-    """One sentence: which compiled kernels serve on the CPU, or why pure JAX does."""
+    """One sentence: which compiled kernels serve on the CPU, or why pure JAX does.
+
+    Returns:
+        A sentence.
+    """
     from svae.messages import kernels
 
     serve, reason = kernels.status()
@@ -51,7 +55,11 @@ def cpu_kernels() -> str:
 
 
 def gpu_kernels() -> str:
-    """One sentence: what serves on the GPU."""
+    """One sentence: what serves on the GPU.
+
+    Returns:
+        A sentence.
+    """
     from svae.messages import gpu
 
     serve, reason = gpu.status()

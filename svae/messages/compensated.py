@@ -40,6 +40,14 @@ def _(primals, tangents):
 
 
 def compensated_sum(x: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
-    """Sum over one axis by a pairwise tree whose rounding errors are summed beside it; the gradient is ones."""
+    """Sum over one axis by a pairwise tree whose rounding errors are summed beside it; the gradient is ones.
+
+    Args:
+        x: An array.
+        axis: The axis to sum over.
+
+    Returns:
+        The sum.
+    """
     x = jnp.moveaxis(jnp.asarray(x), axis, 0)
     return _sum(lax.optimization_barrier(x)) if x.shape[0] else jnp.zeros(x.shape[1:], x.dtype)

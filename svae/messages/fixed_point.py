@@ -139,12 +139,32 @@ def fixed_point(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedP
     """Iterates x = f(x, args) until no entry changes by more than tolerance; the derivative is implicit, and 0 for x0.
 
     f takes all it depends on through args (a pytree): it must not close over traced values.
+
+    Args:
+        f: x and args to the next x.
+        x0: Where it begins.
+        args: What f depends on.
+        tolerance: The largest change of an entry at which it ends.
+        max_iterations: The number at which it ends in any case.
+
+    Returns:
+        `FixedPoint`: x, the iterations and the last change.
     """
     return _implicit(f, x0, args, tolerance, max_iterations)
 
 
 def unrolled(f, x0, args, *, steps: int) -> FixedPoint:
-    """steps applications of f, differentiated through every one of them."""
+    """steps applications of f, differentiated through every one of them.
+
+    Args:
+        f: x and args to the next x.
+        x0: Where it begins.
+        args: What f depends on.
+        steps: The number of applications.
+
+    Returns:
+        `FixedPoint`: x, the iterations and the last change.
+    """
 
     def step(x, _):
         new = f(x, args)
@@ -155,7 +175,18 @@ def unrolled(f, x0, args, *, steps: int) -> FixedPoint:
 
 
 def one_step(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedPoint:
-    """Iterates as fixed_point does, then applies f once more; the gradient sees that last application only."""
+    """Iterates as fixed_point does, then applies f once more; the gradient sees that last application only.
+
+    Args:
+        f: x and args to the next x.
+        x0: Where it begins.
+        args: What f depends on.
+        tolerance: The largest change of an entry at which it ends.
+        max_iterations: The number at which it ends in any case.
+
+    Returns:
+        `FixedPoint`: x, the iterations and the last change.
+    """
     x0, held = lax.stop_gradient((x0, args))
     point = lax.stop_gradient(_iterate(f, x0, held, tolerance, max_iterations))
     x = f(point.value, args)

@@ -63,12 +63,28 @@ def log_survivors(log_durations: Float[Array, "K longest"]) -> Float[Array, "K l
 
 
 def begins(log_init: Float[Array, "K"], log_durations: Float[Array, "K longest"]) -> Float[Array, "K longest"]:
-    """log_start of a chain whose first frame begins a bout."""
+    """log_start of a chain whose first frame begins a bout.
+
+    Args:
+        log_init: Log probabilities of the first state (K,).
+        log_durations: Log probabilities of 1, 2, ... frames in each state (K, longest).
+
+    Returns:
+        log_start (K, longest).
+    """
     return log_init[:, None] + log_durations
 
 
 def residual_life(log_init: Float[Array, "K"], log_durations: Float[Array, "K longest"]) -> Float[Array, "K longest"]:
-    """log_start of a chain that is come upon at any moment: r frames remain with probability P(length >= r) / mean."""
+    """log_start of a chain that is come upon at any moment: r frames remain with probability P(length >= r) / mean.
+
+    Args:
+        log_init: Log probabilities of the state (K,).
+        log_durations: Log probabilities of 1, 2, ... frames in each state (K, longest).
+
+    Returns:
+        log_start (K, longest).
+    """
     survivors = log_survivors(log_durations)
     return log_init[:, None] + survivors - hmm.finite(hmm.logsumexp(survivors, -1))[:, None]
 

@@ -33,7 +33,14 @@ class Conjugate(eqx.Module):
 
 
 def conjugate(observe: Observation) -> Conjugate:
-    """The exact recognition of an affine Gaussian observation with fixed or learned sd."""
+    """The exact recognition of an affine Gaussian observation with fixed or learned sd.
+
+    Args:
+        observe: An affine observation with Gaussian noise.
+
+    Returns:
+        A recognition network without parameters of its own.
+    """
     linear = observe.linear
     log_sd = jnp.asarray(observe.likelihood.scale(jnp.zeros(0)), linear.b.dtype)
     return Conjugate(linear.W, linear.b, jnp.broadcast_to(log_sd, observe.event_shape).reshape(-1))

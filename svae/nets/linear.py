@@ -12,7 +12,16 @@ Module = TypeVar("Module", bound=eqx.Module)
 
 
 def partial_isometry(P: int, D: int, *, key: PRNGKeyArray) -> Float[Array, "P D"]:
-    """Random W (P, D) with W'W = I where P ≥ D and W W' = I where P ≤ D."""
+    """Random W (P, D) with W'W = I where P ≥ D and W W' = I where P ≤ D.
+
+    Args:
+        P: Rows.
+        D: Columns.
+        key: The random key.
+
+    Returns:
+        W (P, D).
+    """
     Q, _ = jnp.linalg.qr(jax.random.normal(key, (max(P, D), min(P, D))))
     return Q if P >= D else Q.T
 
@@ -83,6 +92,14 @@ def with_linear_map(module: Module, W: Float[Array, "P D"], b: Float[Array, " P"
     Give both the same W (P, D), b (P,), from PCA say, and they start as each other's inverse on the span of W.
     P counts the entries of one frame in C order. Of Bernoulli and Poisson observations it is the map to the
     location, before the link.
+
+    Args:
+        module: An observation or a recognition with a linear map.
+        W: Directions (P, D) of the latents in the data.
+        b: The mean (P,).
+
+    Returns:
+        The module with that map.
     """
     if module.linear is None:
         raise ValueError("this network has no linear map to set; choose network='residual', which has one")

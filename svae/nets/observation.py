@@ -166,6 +166,20 @@ def make_observation(
 
     `hidden` are widths (channels for conv; unused by affine). `sd` is the fixed or the initial sd. Bernoulli and
     Poisson have no variance of their own and pass it by.
+
+    Args:
+        event_shape: The shape of a frame.
+        latent_dim: The number of latent dimensions D.
+        network: The name of a network.
+        hidden: Widths of its layers.
+        likelihood: The name of a likelihood, or one of your own.
+        variance: Whether the sd is fixed, learned, or given by the network.
+        sd: The sd, or the first one.
+        activation: The name of the function between layers.
+        key: The random key of its weights.
+
+    Returns:
+        `Observation`.
     """
     key_trunk, key_head, key_linear, key_scale = jax.random.split(key, 4)
     kind = choose("observation network", network, OBSERVATION_NETWORKS)
@@ -189,6 +203,15 @@ def after_noise_step(old: Noisy, new: Noisy, slope: Noisy, rate: Float[Array, ""
 
     `slope` is the gradient of the bound per frame in log sd, whose Fisher information is 2 for each frame: Adam would
     take a thousand steps to shrink the noise of a pixel that never changes. No sd falls below LEAST_SD.
+
+    Args:
+        old: The observation before the step.
+        new: The observation after the step of its other parameters.
+        slope: The gradient, shaped like them.
+        rate: The size of the step, in (0, 1].
+
+    Returns:
+        An observation.
     """
     if not isinstance(old, Observation) or not isinstance(getattr(old.likelihood, "scale", None), LearnedScale):
         return new
@@ -200,7 +223,15 @@ def after_noise_step(old: Noisy, new: Noisy, slope: Noisy, rate: Float[Array, ""
 
 
 def with_noise(observe: Noisy, sd: Float[Array, "*event"]) -> Noisy:
-    """`observe` with its sd at sd where it is learned entry by entry; other observations as they are."""
+    """`observe` with its sd at sd where it is learned entry by entry; other observations as they are.
+
+    Args:
+        observe: An observation network.
+        sd: Standard deviations (*event).
+
+    Returns:
+        The network with that noise.
+    """
     if not isinstance(getattr(observe.likelihood, "scale", None), LearnedScale):
         return observe
     return eqx.tree_at(lambda o: o.likelihood.scale.log_sd, observe, jnp.log(sd))

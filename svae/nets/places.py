@@ -62,7 +62,17 @@ def _inverse(J: Float[Array, "D D"]) -> Float[Array, "D D"]:
 
 
 def no_places(P: int, D: int, K: int, *, missing: bool) -> Places:
-    """Potentials that say nothing: what a model has before its fit starts."""
+    """Potentials that say nothing: what a model has before its fit starts.
+
+    Args:
+        P: Entries of a frame.
+        D: Latent dimensions.
+        K: States.
+        missing: Whether frames may have missing entries.
+
+    Returns:
+        `Places`.
+    """
     eye = jnp.broadcast_to(jnp.eye(D), (K, D, D))
     zeros = jnp.zeros
     return Places(zeros((P, D)), zeros(P), jnp.ones(()), zeros(D), zeros((K, D)), eye, zeros(()), missing)

@@ -77,7 +77,14 @@ class AbstractLikelihood(eqx.Module):
 
 
 def likelihood_of(observe: Any) -> Any:
-    """The likelihood of an observation; one that has none has the facts of `AbstractLikelihood`."""
+    """The likelihood of an observation; one that has none has the facts of `AbstractLikelihood`.
+
+    Args:
+        observe: An observation network.
+
+    Returns:
+        An `AbstractLikelihood`, or its class.
+    """
     found = getattr(observe, "likelihood", AbstractLikelihood)
     known = all(hasattr(found, fact) for fact in AbstractLikelihood.__annotations__)
     return found if known else AbstractLikelihood

@@ -154,6 +154,19 @@ def make_recognition(
     """A recognition network for frames of `event_shape`, by the names in RECOGNITION_NETWORKS and PRECISIONS.
 
     `hidden` are widths (channels for conv; unused by affine); `missing` shows the network which entries are observed.
+
+    Args:
+        event_shape: The shape of a frame.
+        latent_dim: The number of latent dimensions D.
+        network: The name of a network.
+        hidden: Widths of its layers.
+        precision: Whether potentials have a diagonal or a full precision.
+        missing: Whether the network is shown which entries are there.
+        activation: The name of the function between layers.
+        key: The random key of its weights.
+
+    Returns:
+        `Recognition`.
     """
     key_trunk, key_head, key_linear = jax.random.split(key, 3)
     kind = choose("recognition network", network, RECOGNITION_NETWORKS)
@@ -170,6 +183,13 @@ def with_precision(recognize: Recognition, J: Float[Array, "D D"]) -> Recognitio
     """`recognize` with the precision J (D, D) at every frame (its diagonal, for a diagonal head), free to learn on.
 
     Eigenvalues below 2 FLOOR are raised to it.
+
+    Args:
+        recognize: A recognition network.
+        J: The precision (D, D).
+
+    Returns:
+        The network with that precision.
     """
     layer = recognize.head.factor
     J = J if layer.out_features > len(J) else jnp.diag(jnp.diag(J))

@@ -309,6 +309,19 @@ def graph(*, show: str | None = None, solve: Callable = implicit, **blocks: Any)
 
     `show` names the discrete block that stands for all where there is room for one (default: the one nearest to x).
     GraphError says in one sentence what cannot be inferred.
+
+    Args:
+        show: The name of a discrete block.
+        solve: How mean field finds its fixed point, and how derivatives go through it.
+        blocks: The blocks by name, parents before or after their children.
+
+    Returns:
+        `Graph`, for `svae.make(shape, pgm=...)`.
+
+    Examples:
+        >>> from svae.pgm import Dynamics, Markov, graph
+        >>> graph(mood=Markov(2), z=Markov(5, given="mood"), x=Dynamics(3, given="z")).discrete
+        {'mood': 2, 'z': 5}
     """
     nodes = tuple(_in_place(name, blocks) for name in ordered(blocks, show))
     of = lambda values: record(tuple(node.name for node in nodes))(*values)  # noqa: E731

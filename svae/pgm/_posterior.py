@@ -187,7 +187,15 @@ def side_by_side(parts: list) -> Any:
 
 
 def keys_of(key: PRNGKeyArray, number: int) -> list:
-    """A key for each of them: the key itself where there is one."""
+    """A key for each of them: the key itself where there is one.
+
+    Args:
+        key: The random key.
+        number: How many are wanted.
+
+    Returns:
+        Keys.
+    """
     return [key] if number == 1 else list(jax.random.split(key, max(number, 1)))
 
 

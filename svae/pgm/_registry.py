@@ -30,13 +30,34 @@ SHOW = "show"  # beside the tables: the block that stands for all where there is
 
 
 def named(name: str, sizes: Sizes) -> Graph:
-    """The graph of a name."""
+    """The graph of a name.
+
+    Args:
+        name: One of those that `svae models` lists.
+        sizes: Numbers of states and dimensions, and prior counts.
+
+    Returns:
+        `Graph`.
+    """
     found = find(name).tables(sizes)
     return found if isinstance(found, Graph) else from_tables(found)
 
 
 def from_tables(tables: Mapping[str, Any]) -> Graph:
-    """The graph of {name: {"block": "markov", "states": 20, "given": ["mood"]}}; GraphError says what is wrong."""
+    """The graph of {name: {"block": "markov", "states": 20, "given": ["mood"]}}; GraphError says what is wrong.
+
+    Args:
+        tables: A table for each block, as in a TOML file.
+
+    Returns:
+        `Graph`.
+
+    Examples:
+        >>> from svae.pgm import from_tables
+        >>> tables = {"z": {"block": "markov", "states": 3}, "x": {"block": "normal", "dimensions": 2, "given": ["z"]}}
+        >>> from_tables(tables).discrete
+        {'z': 3}
+    """
     blocks = {name: block_of(name, table) for name, table in tables.items() if name != SHOW}
     show = tables.get(SHOW)
     ordered(blocks, show)
@@ -112,7 +133,14 @@ def size_of(kind: type[AbstractBlock]) -> str:
 
 
 def to_tables(pgm: Graph) -> dict[str, Any] | None:
-    """The tables from which `from_tables` makes this graph again; None where a block is of one's own."""
+    """The tables from which `from_tables` makes this graph again; None where a block is of one's own.
+
+    Args:
+        pgm: A graph.
+
+    Returns:
+        A table for each block.
+    """
     kinds = {kind: name for name, kind in BLOCKS.items()}
     if pgm.solve is not implicit or any(type(node.block) not in kinds for node in pgm.nodes):
         return None

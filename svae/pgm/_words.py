@@ -27,7 +27,19 @@ def title(nodes: tuple[Any, ...]) -> str:
 
 
 def drawn(pgm: Any) -> list[str]:
-    """A line for each block: its parents, an arrow, the block, and what it is; the frames y come last."""
+    """A line for each block: its parents, an arrow, the block, and what it is; the frames y come last.
+
+    Args:
+        pgm: A graph.
+
+    Returns:
+        Lines of text.
+
+    Examples:
+        >>> from svae.pgm import Dynamics, Markov, drawn, graph
+        >>> len(drawn(graph(z=Markov(3), x=Dynamics(2, given="z"))))
+        3
+    """
     rows = []
     for node in pgm.nodes:
         into = [(above, earlier) for above, to, earlier in pgm.arrows if to == node.name]

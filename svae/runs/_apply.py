@@ -26,6 +26,15 @@ def apply(model: SVAE, data: Any, out: str | os.PathLike, labels: Labels | None 
     """Write posterior/<recording>.nc and bouts.csv for raw recordings into `out`; the names of the recordings.
 
     `labels` are the names and merges that people have given to states; they are kept beside the answers.
+
+    Args:
+        model: A fitted model.
+        data: Raw recordings, as for `svae.segment`.
+        out: The folder to write.
+        labels: Names and merges of states, as `Run.labels()` gives them.
+
+    Returns:
+        The names of the recordings.
     """
     folder, data = Path(out), recordings(data)
     if (folder / PROVENANCE).exists():

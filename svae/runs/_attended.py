@@ -56,7 +56,11 @@ class Watch:
 
 @contextlib.contextmanager
 def watching(limit: float | None) -> Iterator[Watch]:
-    """Signals and a limit in seconds from now, for all that happens inside."""
+    """Signals and a limit in seconds from now, for all that happens inside.
+
+    Args:
+        limit: Seconds; None for no limit.
+    """
     end = None if limit is None else time.monotonic() + limit
     with stopping() as stop:
         yield Watch(stop, end)
@@ -88,7 +92,16 @@ def attended(work: Iterator[Item], watch: Watch, grace: float = GRACE) -> Iterat
 
 
 def done(work: Callable[[], Item], watch: Watch, grace: float = 0.0) -> Item:
-    """What `work()` gives; Left, or what the signal raises, when it is to end before that."""
+    """What `work()` gives; Left, or what the signal raises, when it is to end before that.
+
+    Args:
+        work: A function without arguments.
+        watch: What `watching` gives.
+        grace: Seconds that it may still take when it is to end.
+
+    Returns:
+        Its result.
+    """
     try:
         with contextlib.closing(attended((call() for call in (work,)), watch, grace)) as items:
             found = next(items)

@@ -26,6 +26,15 @@ def write_baselines(run: Run, data: Any, *, networks: bool = False, progress: Ca
 
     The cheap ones never fail: a note says why there are none. With `networks` an LDS SVAE and a VAE are fitted too,
     with the configuration of the run; what an earlier call found of them is kept.
+
+    Args:
+        run: A finished run.
+        data: The recordings that it was started with.
+        networks: Whether to fit simpler models with networks too, which takes minutes.
+        progress: Passes their steps on.
+
+    Returns:
+        What baselines.json holds.
     """
     data, model, began = recordings(data), run.model(), time.monotonic()
     with locked(run.path):

@@ -64,7 +64,15 @@ class Forecast(NamedTuple):
 
 
 def forecast(recordings: Recordings, config: Config) -> Forecast:
-    """Measured here and now, within a few seconds besides compiling: a machine that is busy now is forecast as busy."""
+    """Measured here and now, within a few seconds besides compiling: a machine that is busy now is forecast as busy.
+
+    Args:
+        recordings: The recordings.
+        config: The options of the fit.
+
+    Returns:
+        `Forecast`: memory in GB, and the seconds of the parts of the fit.
+    """
     began = time.perf_counter()
     model, data, _ = prepare(new_model(recordings, config), recordings)
     reading = time.perf_counter() - began

@@ -41,7 +41,12 @@ def _is_state(key: str) -> bool:
 
 
 def write_labels(folder: Path, labels: Labels) -> None:
-    """Replace names.json whole."""
+    """Replace names.json whole.
+
+    Args:
+        folder: A run folder.
+        labels: Names and merges.
+    """
     named = {str(k): labels.names[k] for k in sorted(labels.names)}
     merged = {MERGED: {str(k): labels.merged[k] for k in sorted(labels.merged)}} if labels.merged else {}
     with writing(folder):
@@ -49,7 +54,16 @@ def write_labels(folder: Path, labels: Labels) -> None:
 
 
 def rename(labels: Labels, state: int, name: str) -> Labels:
-    """Give a state a name; an empty one takes it away."""
+    """Give a state a name; an empty one takes it away.
+
+    Args:
+        labels: Names and merges, as `Run.labels()` gives them.
+        state: A state.
+        name: Its name.
+
+    Returns:
+        `Labels`.
+    """
     name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
     if len(name) > LONGEST:
         raise RunError(f"a name has at most {LONGEST} characters, not {len(name)}; choose a shorter one")
@@ -58,7 +72,16 @@ def rename(labels: Labels, state: int, name: str) -> Labels:
 
 
 def merge(labels: Labels, states: Iterable[int], into: int) -> Labels:
-    """Count states, and all that were merged into them, as `into`; names are kept for the day they part again."""
+    """Count states, and all that were merged into them, as `into`; names are kept for the day they part again.
+
+    Args:
+        labels: Names and merges, as `Run.labels()` gives them.
+        states: The states to count as another one.
+        into: That one.
+
+    Returns:
+        `Labels`.
+    """
     root = labels.merged.get(into, into)
     roots = {labels.merged.get(k, k) for k in states} - {root}
     moved = roots | {k for k, v in labels.merged.items() if v in roots}
@@ -66,7 +89,15 @@ def merge(labels: Labels, states: Iterable[int], into: int) -> Labels:
 
 
 def unmerge(labels: Labels, state: int) -> Labels:
-    """Let a state count as itself again; the state that others were merged into lets all of them go."""
+    """Let a state count as itself again; the state that others were merged into lets all of them go.
+
+    Args:
+        labels: Names and merges, as `Run.labels()` gives them.
+        state: A state.
+
+    Returns:
+        `Labels`.
+    """
     return labels._replace(merged={k: v for k, v in labels.merged.items() if state not in (k, v)})
 
 

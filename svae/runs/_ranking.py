@@ -18,7 +18,14 @@ class Place(NamedTuple):
 
 
 def ranking(run: Run) -> list[Place]:
-    """The run and its baselines, the best first; nothing where none are known."""
+    """The run and its baselines, the best first; nothing where none are known.
+
+    Args:
+        run: A run.
+
+    Returns:
+        A `Place` for each: its name, its held-out nats per frame, and how far it is behind the best.
+    """
     found, ours = run.baselines() or {}, run.held_out()
     values = {k: float(v) for k, v in (found.get("baselines") or {}).items() if isinstance(v, int | float)}
     if not values or ours is None:
@@ -30,7 +37,14 @@ def ranking(run: Run) -> list[Place]:
 
 
 def words(against: Difference | None) -> str:
-    """How much higher, with its standard error; nothing where it is not known."""
+    """How much higher, with its standard error; nothing where it is not known.
+
+    Args:
+        against: The difference of two held-out numbers.
+
+    Returns:
+        Words, or nothing.
+    """
     if against is None:
         return ""
     digits = 2 if abs(against.mean) < 100 else 1
@@ -38,7 +52,14 @@ def words(against: Difference | None) -> str:
 
 
 def verdict(places: list[Place]) -> str:
-    """A sentence on the run and the best plain model; nothing where their difference is not known."""
+    """A sentence on the run and the best plain model; nothing where their difference is not known.
+
+    Args:
+        places: What `ranking` gives.
+
+    Returns:
+        A sentence, or nothing.
+    """
     best = next((place for place in places if not place.ours), None)
     if best is None or best.against is None:
         return ""

@@ -36,7 +36,19 @@ READABLE = (1, 2)
 
 
 def is_run(path: str | os.PathLike) -> bool:
-    """Whether a folder holds a run that was started."""
+    """Whether a folder holds a run that was started.
+
+    Args:
+        path: A folder.
+
+    Returns:
+        A truth value.
+
+    Examples:
+        >>> import svae
+        >>> svae.runs.is_run(".")
+        False
+    """
     return (Path(path) / PROVENANCE).is_file()
 
 

@@ -9,7 +9,14 @@ from svae.runs._run import Run
 
 
 def saved(run: Run) -> str:
-    """How far the run has come and what of it is on the disk."""
+    """How far the run has come and what of it is on the disk.
+
+    Args:
+        run: A run.
+
+    Returns:
+        A sentence.
+    """
     config, path = run.config, run.path
     warm = config.warmup_steps * config.restarts
     steps = _checkpoints.steps(path)

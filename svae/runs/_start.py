@@ -33,6 +33,16 @@ def start(
     `source` says how to read them again: a path, or the arguments of `load_source`, {"path": ..., "fps": ...,
     "dataset": ..., "labels": ...}; None for recordings in memory. The names of labels are those of the first states.
     `command` is the command line, kept as it is.
+
+    Args:
+        path: The folder to make.
+        data: The recordings.
+        config: Every option of the model and of its fit.
+        source: How to read them again.
+        command: The command line.
+
+    Returns:
+        `Run`.
     """
     folder = Path(path)
     data = recordings(data)

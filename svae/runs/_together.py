@@ -26,7 +26,11 @@ def gathered(data: Recordings, config: Config, model: SVAE, state: FitState | No
 
 
 def assist(data: Any) -> None:
-    """Take part in the fit of the first process, with the same recordings, to its end; writes nothing."""
+    """Take part in the fit of the first process, with the same recordings, to its end; writes nothing.
+
+    Args:
+        data: The recordings of the first process.
+    """
     data = recordings(data)
     config = Config.from_toml(text_of_first(""))
     model = new_model(data, config)

@@ -62,6 +62,16 @@ def train(
     `max_time` (seconds) is the time for all of it: the fit ends as early as its answers need. With `resume` it goes on
     from the newest checkpoint. Ctrl-C and SIGTERM save and leave with KeyboardInterrupt and SystemExit(143).
     `progress(steps, title)` passes the steps on.
+
+    Args:
+        run: What `start` gave.
+        data: The recordings that it was started with.
+        max_time: Seconds for all of it.
+        resume: Whether to go on from the newest checkpoint.
+        progress: Passes steps on, such as `svae.progress.bar`.
+
+    Returns:
+        The same run.
     """
     data = recordings(data)
     with locked(run.path), watching(max_time) as watch:
