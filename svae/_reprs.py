@@ -16,6 +16,7 @@ def model_rows(model: Any) -> Rows:
     networks = f"{config.network} {list(config.hidden)}, {config.precision} precision, {config.likelihood} likelihood"
     own = [part for part in (model.recognize, model.observe) if not type(part).__module__.startswith("svae.")]
     networks += "".join(f", {type(part).__name__} of your own" for part in own)
+    networks = "none, the latent is the frame or its projection" if model.pgm.observed else networks
     restarts = f", {config.restarts} restarts" if config.restarts > 1 else ""
     steps = f"{config.steps:,} steps{restarts}, batches of {config.batch_size}, natural step {config.natural_step:g}"
     return [

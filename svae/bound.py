@@ -91,6 +91,9 @@ def _evidence(model, moments, y, mask, counted, keys, beside, keys_gamma) -> Evi
         x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)
         gamma = model.observe.draw(key=key_gamma)  # gamma ~ q(gamma)
         gap = jax.vmap(lambda q, x: q.gap(x))(posterior, x)  # of conditionals that are not conjugate, or None
+        if model.pgm.observed:  # then x is all but a point, and a draw of it would be all noise
+            (q,) = posterior.continuous
+            return gamma.expected_log_prob(frames(q.mean), frames(q.sqrt), frames(y)).reshape(mask.shape), gap
         return gamma.log_prob(frames(x), frames(y)).reshape(mask.shape), gap
 
     # All frames on one axis: where rows have two, the compiler transposes a batch of frames to add up derivatives.

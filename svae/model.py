@@ -20,12 +20,16 @@ from svae.nets import (
     AbstractLikelihood,
     GaussianWeights,
     Places,
+    SeenFrame,
+    SeenLatent,
+    as_it_is,
     make_observation,
     make_recognition,
     no_places,
 )
 from svae.pgm import Graph, Posterior, from_tables, named, to_tables
 
+OF_NETWORKS = ("network", "hidden", "precision", "likelihood", "variance", "weights")  # options
 SURE = 1e4  # nats by which a label prefers its state
 
 
@@ -113,6 +117,9 @@ def make(
     key_q, key_recognize, key_observe = jax.random.split(key, 3)
     pgm = pgm_of(config) if pgm is None else _agreeing(pgm, config)
     own = recognize is not None or observe is not None
+    if pgm.observed:
+        config = _without_networks(config, shape, own)
+        recognize, observe = _observed(shape, config.latent_dim)
     recognize = _recognition(shape, config, key_recognize) if recognize is None else recognize
     if observe is None or isinstance(observe, AbstractLikelihood):
         observe = _observation(shape, config, observe, key_observe)
@@ -135,7 +142,7 @@ def _plain_units(shape: tuple[int, ...]) -> Standardize:
 
 def _places(pgm: Graph, shape: tuple[int, ...], config: Config) -> Places | None:
     """For states that differ in how x moves; where they differ in its place, the latent model has it already."""
-    if not (pgm.chained and pgm.dynamic) or pgm.states == 1:
+    if not (pgm.chained and pgm.dynamic) or pgm.states == 1 or pgm.observed:
         return None
     return no_places(int(np.prod(shape)), config.latent_dim, pgm.states, missing=config.missing)
 
@@ -201,6 +208,24 @@ def _recognition(shape, config: Config, key):
         missing=config.missing,
         key=key,
     )
+
+
+def _without_networks(config: Config, shape: tuple[int, ...], own: bool) -> Config:
+    """The configuration of a latent that is the frame itself; ConfigError where it asks for networks."""
+    P = int(np.prod(shape))
+    if own:
+        raise ConfigError("the latent is observed, the frame itself: leave recognize= and observe= out")
+    for name in OF_NETWORKS:
+        if getattr(config, name) != getattr(Config, name):
+            raise ConfigError(f"{name} is of networks, and the latent is observed, the frame itself: leave {name} out")
+    if config.latent_dim > P:
+        raise ConfigError(f"the latent is observed, and a frame has {P} numbers: latent_dim can be {P} at most")
+    return dataclasses.replace(config, warmup_steps=0)
+
+
+def _observed(shape: tuple[int, ...], D: int) -> tuple[SeenLatent, SeenFrame]:
+    plane = as_it_is(int(np.prod(shape)), D)
+    return SeenLatent(plane), SeenFrame(plane, shape)
 
 
 def _with_observation(config: Config, observe: Any, options: dict) -> Config:

@@ -90,6 +90,10 @@ MODELS: dict[str, Named] = {
         "States that follow each other, each with movements of its own: a switching linear dynamical system.",
         lambda s: {"z": s.chain(), "x": s.dynamics("z")},
     ),
+    "arhmm": Named(
+        "States with movements of their own, of the frame itself or its projection, without networks: an AR-HMM.",
+        lambda s: {"z": s.chain(), "x": s.dynamics("z") | {"observed": True}},
+    ),
     "hsmm": Named(
         "As hmm, and each state has its own distribution of how long a bout lasts.",
         lambda s: {"z": s.bouts(), "x": s.normal("z")},

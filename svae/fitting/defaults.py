@@ -32,6 +32,8 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
         found["target_duration"] = bout_frames(seen)
     if not pgm.independent and max(map(len, data.sequences)) > LONG_FRAMES:
         found |= {"window": WINDOW, "overlap": _overlap(pgm, found | options)}
+    if pgm.observed and config.model != OWN:
+        found["latent_dim"] = min(config.latent_dim, int(np.prod(seen.sequences[0].shape[1:])))
     if np.isnan(sample_frames(seen, SAMPLED_FRAMES, seed=0)).any():
         found["missing"] = True
     if pgm.chained and config.model != OWN:

@@ -21,6 +21,7 @@ from svae.nets import (
     Observation,
     Recognition,
     likelihood_of,
+    plane_at,
     with_linear_map,
     with_noise,
     with_precision,
@@ -89,6 +90,9 @@ def pca_for(model: SVAE, frames: np.ndarray) -> PCA:
 
 def at_pca(model: SVAE, found: PCA) -> SVAE:
     """The networks with their linear maps set to these components; others are left as they are."""
+    if model.pgm.observed:
+        plane = plane_at(found.W, found.b, found.sd)
+        return eqx.tree_at(lambda m: (m.recognize.plane, m.observe.plane), model, (plane, plane))
     model = _with_components(model, found)
     if not _linear(model) or cold(model):
         return model
@@ -101,6 +105,8 @@ def at_pca(model: SVAE, found: PCA) -> SVAE:
 
 def cold(model: SVAE) -> str:
     """Why networks do not begin at PCA, where a person would not expect it; else ""."""
+    if model.pgm.observed:
+        return ""
     if not isinstance(model.recognize, Recognition):
         return "The recognition network is your own, so the networks begin as they are and not at PCA."
     if not isinstance(model.observe, Observation | GaussianWeights):

@@ -110,6 +110,8 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o), new, old)  # noqa: E731
     rest = (model.recognize, model.observe, model.pgm.ordinary)
     recognize, observe, ordinary = eqx.combine(as_networks(keep(moved, weights)), rest)
+    if model.pgm.observed:  # an optimiser that shrinks weights would shrink the plane
+        recognize, observe = model.recognize, model.observe
     observe = after_noise_step(model.observe, observe, gradient.observe, jnp.where(good, rate * scale, 0))
     candidate = with_parameters(model, recognize, observe, ordinary)
     candidate = dataclasses.replace(candidate, q=keep(q, model.q))

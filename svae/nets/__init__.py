@@ -42,6 +42,7 @@ from svae.nets.observation import (
     with_noise,
 )
 from svae.nets.places import Places, no_places
+from svae.nets.plane import Plane, SeenFrame, SeenLatent, as_it_is, plane_at
 from svae.nets.protocols import AbstractLikelihood, ObserveProtocol, RecognizeProtocol, likelihood_of
 from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
 from svae.nets.trunks import ACTIVATIONS
@@ -67,17 +68,22 @@ __all__ = [
     "Observation",
     "ObserveProtocol",
     "Places",
+    "Plane",
     "Poisson",
     "Recognition",
     "RecognizeProtocol",
+    "SeenFrame",
+    "SeenLatent",
     "StudentT",
     "after_noise_step",
+    "as_it_is",
     "conjugate",
     "likelihood_of",
     "make_observation",
     "make_recognition",
     "no_places",
     "partial_isometry",
+    "plane_at",
     "with_linear_map",
     "with_noise",
     "with_precision",

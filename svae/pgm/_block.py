@@ -34,6 +34,7 @@ class AbstractBlock(ABC):
     size: int  # states, or dimensions
     given: str | tuple[str, ...]  # parents at the same frame: one conditional for each combination of their states
     after: str | tuple[str, ...] = ()  # parents at the frame before, whom `Markov` alone can have
+    observed: bool = False  # whether it is the frame itself, or the frame's projection, and no network is between
     inputs: int = 0  # columns of known inputs that it takes: as `inputs` of tables, initialize, simulate and densities
 
     # --- parameters -----------------------------------------------------------------------------------------------

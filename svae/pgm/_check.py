@@ -24,6 +24,7 @@ def ordered(blocks: Mapping[str, Any], show: str | None) -> list[str]:
     _check_children(blocks)
     _check_shown(blocks, show)
     _check_inputs(blocks)
+    _check_observed(blocks)
     return order
 
 
@@ -115,6 +116,16 @@ def _check_inputs(blocks: Mapping[str, AbstractBlock]) -> None:
     if len(set(wanted.values())) > 1:
         listed = ", ".join(f"{name} wants {number}" for name, number in wanted.items())
         raise GraphError(f"all blocks with inputs see the same columns, but {listed}: give them one number")
+
+
+def _check_observed(blocks: Mapping[str, AbstractBlock]) -> None:
+    observed = [name for name, block in blocks.items() if block.observed]
+    others = [name for name, block in blocks.items() if block.continuous and name not in observed[:1]]
+    if observed and others:
+        raise GraphError(
+            f"{observed[0]} is observed, the frame itself, so it must be the only continuous block: "
+            f"leave out {', '.join(others)}, or observed=True"
+        )
 
 
 def _check_shown(blocks: Mapping[str, AbstractBlock], show: str | None) -> None:

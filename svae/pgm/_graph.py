@@ -93,6 +93,11 @@ class Graph(eqx.Module):
         return any(node.block.continuous and node.block.remembers for node in self.nodes)
 
     @property
+    def observed(self) -> bool:
+        """Whether the latent is the frame itself or its projection, so that there are no networks."""
+        return any(node.block.observed for node in self.nodes)
+
+    @property
     def learned(self) -> bool:
         """Whether it has parameters."""
         return bool(jax.tree.leaves(self.prior))

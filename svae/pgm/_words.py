@@ -11,6 +11,9 @@ KNOWN = {  # kinds of blocks with how many parents each -> the name of the field
     ("SemiMarkov 0", "Normal 1"): "a hidden semi-Markov model",
     ("SemiMarkov 0", "Dynamics 1"): "a switching linear dynamical system with durations",
     ("Markov 0 after x", "Dynamics 1"): "a recurrent switching linear dynamical system",
+    ("Dynamics 0 observed",): "a vector autoregression",
+    ("Markov 0", "Dynamics 1 observed"): "an autoregressive hidden Markov model",
+    ("SemiMarkov 0", "Dynamics 1 observed"): "an autoregressive hidden semi-Markov model",
 }
 
 
@@ -19,7 +22,7 @@ BEFORE, AGAIN = "₋₁", "↻"  # of the frame before; follows itself
 
 def title(nodes: tuple[Any, ...]) -> str:
     """The name that the field has for a graph; for others, block by block."""
-    kinds = tuple(f"{type(node.block).__name__} {len(node.parents)}{_lag(node)}" for node in nodes)
+    kinds = tuple(f"{type(node.block).__name__} {len(node.parents)}{_lag(node)}{_seen(node)}" for node in nodes)
     if len(nodes) == 1 and not getattr(nodes[0].block, "learned", True):
         return "a variational autoencoder"
     plain = not any(getattr(node.block, "add", ()) or node.block.inputs for node in nodes)
@@ -47,7 +50,8 @@ def drawn(pgm: Any) -> list[str]:
         joined = (" + " if getattr(node.block, "add", ()) else ", ").join(parents)
         itself = f"{node.name} {AGAIN}" if (node.name, True) in into else node.name
         rows.append((f"{joined} → {itself}" if joined else itself, _sized(node)))
-    rows.append((f"{', '.join(pgm.continuous)} → y", "the frame, by a network"))
+    how = "the frame itself, or its projection" if pgm.observed else "the frame, by a network"
+    rows.append((f"{', '.join(pgm.continuous)} → y", how))
     width = max(len(left) for left, _ in rows)
     return [f"{left:{width}}   {words}" for left, words in rows]
 
@@ -65,11 +69,15 @@ def _words(node: Any) -> str:
     how = " added" if getattr(node.block, "add", ()) else " given"
     above = f"{how} {_listed(list(node.parents))}" if node.parents else ""
     known = f" with {node.block.inputs} inputs" if node.block.inputs else ""
-    return f"{node.name} ({kind}, {what}{above}{_lag(node)}{known})"
+    return f"{node.name} ({kind}, {what}{above}{_lag(node)}{known}{_seen(node)})"
 
 
 def _lag(node: Any) -> str:
     return f" after {_listed(list(node.earlier))}" if node.earlier else ""
+
+
+def _seen(node: Any) -> str:
+    return " observed" if node.block.observed else ""
 
 
 def _listed(words: list[str]) -> str:

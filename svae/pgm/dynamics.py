@@ -50,13 +50,14 @@ class Local(NamedTuple):
 class Dynamics(AbstractBlock):
     """`given` parents choose A, B, b and the noise; `add` parents each add an offset to x_t, whose A they share.
 
-    `inputs` is the number of columns of u, known at every frame.
+    `inputs` is the number of columns of u, known at every frame. An `observed` x is the frame itself or its projection.
     """
 
     size: int
     given: str | tuple[str, ...] = ()
     add: str | tuple[str, ...] = ()
     inputs: int = 0
+    observed: bool = False
     continuous = True
     remembers = True
 

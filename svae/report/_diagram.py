@@ -84,7 +84,14 @@ def _words(axes, material, x, rows):
     said = {
         "z": f"state, one of {len(material.usage)}",
         "x": f"latent, {config.latent_dim} dimensions",
-        "y": f"frame, {shape} numbers\n{likelihood_of(model.observe).title}, network: {config.network}",
+        "y": f"frame, {shape} numbers\n{_between(model)}",
     }
     for name, y in rows.items():
         axes.text(x, y, said[name], va="center", fontsize=11, color="#222222")
+
+
+def _between(model):
+    """What is between the latent and a frame."""
+    if model.pgm.observed:
+        return "itself the latent" if model.pgm.dimensions == np.prod(model.shape) else "whose projection is the latent"
+    return f"{likelihood_of(model.observe).title}, network: {model.config.network}"
