@@ -11,8 +11,12 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
+OFTEN = ("pinwheel", "pose-from-deeplabcut")  # the others with  pytest -m slow
+RUN = [pytest.param(path, marks=() if path.stem in OFTEN else pytest.mark.slow) for path in NOTEBOOKS]
+
+
 @pytest.mark.filterwarnings("default")  # those of the client are its own
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUN, ids=lambda path: path.stem)
 def test_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("SVAE_SMALL", "1")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
