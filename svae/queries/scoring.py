@@ -52,9 +52,9 @@ def score(model: SVAE, data: Any, *, key: PRNGKeyArray, samples: int = 8, import
         >>> len(svae.score(model, y, key=jax.random.key(0)).recordings)
         2
 
-    With S importance samples also  E log 1/S Σ_s w_s,  w_s = p(y | x_s, γ_s) p(x_s | θ_s) / q*(x_s)  with θ_s ~ q(θ),
-    γ_s ~ q(γ), x_s ~ q*(x) and z summed over. E w_s = E_q(θ)q(γ) p(y | θ, γ), so by Jensen it is a lower bound on the
-    log predictive density of a recording; with S = 1 and z kept in q*(z) it would be the held-out bound itself, so it
+    With S importance samples also E log 1/S Σ_s w_s, `w_s = p(y | x_s, γ_s) p(x_s | θ_s) / q*(x_s)`, with θ_s ~ q(θ),
+    γ_s ~ q(γ), `x_s ~ q*(x)` and z summed over. E w_s = E_q(θ)q(γ) p(y | θ, γ), so by Jensen it is a lower bound on the
+    log predictive density of a recording; with S = 1 and z kept in `q*(z)` it would be the held-out bound itself, so it
     is at least that in expectation, and it grows with S.
     """
     samples = at_least_one("samples", samples)
