@@ -45,7 +45,8 @@ class Generated(NamedTuple):
 def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKeyArray, inputs: Any = None) -> Forecast:
     """Draws of the `horizon` frames after each recording; the recordings are all that it sees.
 
-    Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ `q*(x_T) q*(z_T)` of its own: it integrates over all of them.
+    Each draw has θ ~ q(θ), γ ~ q(γ) and the last latents ~ `q*(x_T) q*(z_T)` of its own: it integrates over all
+    of them.
     What the decoder leaves of the last frame is carried on as far as such residuals last: see `residuals`. Dynamics
     that would grow without bound are held at a spectral radius of 1.
 
