@@ -45,7 +45,9 @@ def along_time(T: int) -> dict:
     import jax
     import jax.numpy as jnp
 
-    from svae.messages import HMMChain, gaussian_sequential, hmm_sequential, time_sharded
+    from svae.messages import HMMChain, time_sharded
+    from svae.messages.gaussian import sequential as gaussian_sequential
+    from svae.messages.hmm import sequential as hmm_sequential
     from tests.messages import oracles
 
     rng, mesh = np.random.default_rng(1), jax.sharding.Mesh(np.array(jax.devices()), ("time",))

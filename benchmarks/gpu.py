@@ -16,7 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from svae import messages
-from svae.messages import GaussianChain, HMMChain, gaussian_fused, hmm_fused
+from svae.messages import GaussianChain, HMMChain
+from svae.messages.gaussian import fused as gaussian_fused
+from svae.messages.hmm import fused as hmm_fused
 
 
 def gaussian_chains(B, T, D, seed=0):

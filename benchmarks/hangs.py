@@ -14,7 +14,8 @@ import time
 
 CHILD = """
 import sys, jax, jax.numpy as jnp
-from svae.messages import GaussianChain, gaussian_parallel
+from svae.messages import GaussianChain
+from svae.messages.gaussian import parallel as gaussian_parallel
 T, D, runs = int(sys.argv[1]), 4, int(sys.argv[2])
 eye = jnp.broadcast_to(jnp.eye(D), (T, D, D))
 def chain(seed):

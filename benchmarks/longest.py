@@ -49,7 +49,7 @@ def smoothed(form: str, file: str) -> dict:
 
     from svae.messages import GaussianChain
 
-    smooth = jax.jit(importlib.import_module(f"svae.messages.gaussian_{form}").smooth)
+    smooth = jax.jit(importlib.import_module(f"svae.messages.gaussian.{form}").smooth)
     with np.load(file) as kept:
         A, root, J, h = (kept[key] for key in ("A", "root", "J", "h"))
     T, D = h.shape

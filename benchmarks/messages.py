@@ -13,6 +13,7 @@ last, that of processor times; `processor` is the least processor time of a roun
 """
 
 import argparse
+import importlib
 import json
 import sys
 import warnings
@@ -85,7 +86,7 @@ def contestants(kind: str, task: str, chain, batch: int, options, absent: dict) 
     }[room]
     found, makers = {"svae": ours(getattr(messages, room), task, chain)}, {}
     if options.pure:
-        form = getattr(messages, f"{room}_sequential")
+        form = importlib.import_module(f"svae.messages.{room}.sequential")
         makers["svae, pure JAX"] = lambda: ours(form, task, chain)
     makers["dynamax"] = lambda: dynamax(task, chain, False)
     # Its associative scans over LAPACK calls can hang for good on two cores when they are long.

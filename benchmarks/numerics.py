@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae.messages import GaussianChain, compensated_sum, gaussian_parallel, gaussian_sequential, kernels
+from svae.messages import GaussianChain, compensated_sum, kernels
+from svae.messages.gaussian import parallel as gaussian_parallel
+from svae.messages.gaussian import sequential as gaussian_sequential
 from tests.messages import oracles
 
 LENGTHS = {"easy": 10**6, "slow": 10**6, "rwalk": 100, "constvel": 100, "illQ": 10**6, "d30": 1000}
@@ -123,9 +125,9 @@ def long_sum():
 def forms(longest, longest_parallel):
     """Each form with its cap on T."""
     if kernels.status().serve:
-        from svae.messages import gaussian_kernels
+        from svae.messages.gaussian import compiled as gaussian_compiled
 
-        yield gaussian_kernels, longest
+        yield gaussian_compiled, longest
     yield from ((gaussian_sequential, longest), (gaussian_parallel, longest_parallel))
 
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from svae import expfam
 from svae.data.beside import NOTHING, Beside
 from svae.devices import by_rows, is_shared
-from svae.messages.compensated import compensated_sum
+from svae.messages import compensated_sum
 from svae.model import SVAE
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from svae import expfam
 from svae.expfam import Gaussian, LinearGaussian
-from svae.messages.fixed_point import FixedPoint, fixed_point
+from svae.messages import FixedPoint, fixed_point
 from svae.nets import AbstractLikelihood
 from svae.pgm import AbstractBlock, Choice, Graph, Normal, graph
 

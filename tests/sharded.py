@@ -13,7 +13,9 @@ import numpy as np
 from svae import devices, fit, make
 from svae.bound import value_and_grad
 from svae.config import Config
-from svae.messages import HMMChain, gaussian_sequential, hmm_sequential, time_sharded
+from svae.messages import HMMChain, time_sharded
+from svae.messages.gaussian import sequential as gaussian_sequential
+from svae.messages.hmm import sequential as hmm_sequential
 from tests.messages import oracles
 
 

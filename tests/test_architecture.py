@@ -63,6 +63,19 @@ ARROWS = {
     "cli": ("bench", "compare", "experiments", "progress", "report", "runs", "sweep", "view", "__init__"),
     "__main__": ("cli",),
 }
+MESSAGES = {  # the same inside svae/messages; forms are imported by name where the table asks for one
+    "algebra": (),
+    "kernels": (),
+    "gpu": (),
+    "served": ("kernels", "gpu"),
+    "mixture": ("served",),
+    "gaussian": ("algebra", "served"),
+    "hmm": ("algebra", "served"),
+    "hsmm": ("hmm",),
+    "time_sharded": ("gaussian", "hmm"),
+    "__init__": ("gaussian", "hmm", "hsmm"),
+}
+DOORS_OF_MESSAGES = {"gaussian", "hmm", "hsmm", "mixture", "served"}  # for other rooms, beside the names of __init__
 ARRAYS = {"jax", "jaxtyping", "numpy"}
 OUTSIDE = {  # what each room may import from outside besides the standard library
     "_linalg": ARRAYS,
@@ -123,8 +136,8 @@ NAMERS = {  # where models may be named: the registry, options, what a person ty
 PICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 
-def below(room):
-    return set(ARROWS[room]).union(*(below(next_room) for next_room in ARROWS[room]))
+def below(room, arrows=ARROWS):
+    return set(arrows[room]).union(*(below(next_room, arrows) for next_room in arrows[room]))
 
 
 def room_of(file):
@@ -171,8 +184,27 @@ def test_imports_point_down(file):
     assert outside_imported(file) <= OUTSIDE[room]
 
 
+def modules_of_messages(file):
+    """The modules of svae/messages that a file imports, by their places under it."""
+    names = {name.removeprefix("svae.messages.") for name in imported(file) if name.startswith("svae.messages.")}
+    return {name for name in names if name.split(".")[0] in MESSAGES}
+
+
+def test_imports_of_messages_point_down():
+    for file in (f for f in FILES if room_of(f) == "messages"):
+        part = file.relative_to(ROOT / "svae" / "messages").with_suffix("").parts[0]
+        assert part in MESSAGES, f"{part} is a new part of messages: give it its arrows above"
+        assert {name.split(".")[0] for name in modules_of_messages(file)} - {part} <= below(part, MESSAGES), file
+
+
+def test_other_rooms_take_messages_by_their_doors():
+    others = [f for f in FILES if room_of(f) != "messages"]
+    assert {name for file in others for name in modules_of_messages(file)} <= DOORS_OF_MESSAGES
+
+
 def test_arrows_have_no_circle_and_siblings_do_not_meet():
     assert all(room not in below(room) for room in ARROWS)
+    assert all(part not in below(part, MESSAGES) for part in MESSAGES)
     assert "messages" not in below("expfam") and "expfam" not in below("messages")
 
 

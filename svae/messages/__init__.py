@@ -2,18 +2,17 @@
 
 `gaussian` and `hmm` ask `served.TABLE`, one table, which form serves a chain of this kind and size on this backend:
 compiled kernels on the CPU, fused CUDA kernels on a GPU, sequential or time-parallel pure JAX where neither serve. They
-ask at the first use, because asking for the backend initialises it. One form by name: `gaussian_sequential`,
-`gaussian_parallel`, `gaussian_kernels`, `gaussian_fused`, and `hmm_` alike. `hsmm` and `phases`, chains of bouts, have
-one form.
+ask at the first use, because asking for the backend initialises it. A form by name is a module of the chain's folder:
+`gaussian.sequential`, `gaussian.parallel`, `gaussian.compiled`, `gaussian.fused`, and of `hmm` alike. `hsmm`, chains of
+bouts, has one form for each way to say how long a bout lasts.
 """
 
-import importlib
-
-from svae.messages.compensated import compensated_sum
-from svae.messages.fixed_point import FixedPoint, fixed_point, one_step, unrolled
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
-from svae.messages.hsmm_chain import HSMMChain, HSMMPath, HSMMSmoothed, begins, residual_life
+from svae.messages import gaussian, gpu, hmm, hsmm, kernels
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.fixed_point import FixedPoint, fixed_point, one_step, unrolled
+from svae.messages.gaussian.chain import GaussianChain, GaussianFiltered, GaussianSmoothed
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages.hsmm.chain import HSMMChain, HSMMPath, HSMMSmoothed, begins, residual_life
 
 __all__ = [
     "FixedPoint",
@@ -31,15 +30,14 @@ __all__ = [
     "compensated_sum",
     "cpu_kernels",
     "fixed_point",
+    "gaussian",
     "gpu_kernels",
+    "hmm",
+    "hsmm",
     "one_step",
     "residual_life",
     "unrolled",
 ]
-
-
-_LAZY = {f"{chain}_{form}" for chain in ("gaussian", "hmm") for form in ("sequential", "parallel", "kernels", "fused")}
-_LAZY |= {"gaussian", "hmm", "hsmm", "phases"}
 
 
 def cpu_kernels() -> str:
@@ -48,8 +46,6 @@ def cpu_kernels() -> str:
     Returns:
         A sentence.
     """
-    from svae.messages import kernels
-
     serve, reason = kernels.status()
     return reason if serve else f"pure JAX: {reason}"
 
@@ -60,13 +56,5 @@ def gpu_kernels() -> str:
     Returns:
         A sentence.
     """
-    from svae.messages import gpu
-
     serve, reason = gpu.status()
     return reason if serve else f"time-parallel pure JAX: {reason}"
-
-
-def __getattr__(name: str):
-    if name in _LAZY:
-        return importlib.import_module(f"svae.messages.{name}")
-    raise AttributeError(f"module 'svae.messages' has no attribute {name!r}")

@@ -79,7 +79,7 @@ _moments.defvjp(lambda *joint: (_moments(*joint), joint), _moments_backward)
 
 
 def _compiled(D: int) -> bool:
-    return served.row(served.GAUSSIAN, D, served.backend()).module == "gaussian_kernels"
+    return served.row(served.GAUSSIAN, D, served.backend()).module == "gaussian.compiled"
 
 
 def blend(row: Float[Array, " n"], D: int) -> Blend:

@@ -29,19 +29,19 @@ class Form(NamedTuple):
 BY_HAND, BY_JAX, BY_RULE = "reverse, two more sweeps", "forward and reverse, by JAX", "reverse, of the statistics"
 GAUSSIAN, STEADY, VARYING = "Gaussian", "hidden Markov, one matrix", "hidden Markov, a matrix a step"
 TABLE = (
-    Form(GAUSSIAN, "gaussian_kernels", (CPU,), 64, "lanes and threads", BY_HAND, "dense matrix"),
-    Form(GAUSSIAN, "gaussian_fused", (GPU,), 16, "blocks and chunks of time", BY_HAND, "dense matrix"),
-    Form(GAUSSIAN, "gaussian_parallel", (GPU, OTHER), None, "vmap", BY_JAX, "dense matrix"),
-    Form(GAUSSIAN, "gaussian_sequential", (CPU, PLAIN), None, "vmap", BY_JAX, "dense matrix, statsmodels"),
-    Form(STEADY, "hmm_kernels", (CPU,), None, "lanes and threads", BY_HAND, "all paths"),
-    Form(STEADY, "hmm_fused", (GPU,), 64, "blocks", BY_HAND, "all paths"),
-    Form(STEADY, "hmm_parallel", (GPU, OTHER), None, "vmap", BY_JAX, "all paths"),
-    Form(STEADY, "hmm_sequential", (PLAIN,), None, "vmap, one product a step", BY_JAX, "all paths"),
-    Form(VARYING, "hmm_kernels", (CPU,), None, "threads", BY_HAND, "all paths"),
-    Form(VARYING, "hmm_parallel", (GPU, OTHER), None, "vmap", BY_JAX, "all paths"),
-    Form(VARYING, "hmm_sequential", (PLAIN,), None, "vmap, in logarithms", BY_JAX, "all paths"),
-    Form("bouts, a table of durations", "hsmm", ALL, None, "vmap", BY_RULE, "all paths"),
-    Form("bouts, durations by phases", "phases", ALL, None, "vmap", BY_RULE, "all paths"),
+    Form(GAUSSIAN, "gaussian.compiled", (CPU,), 64, "lanes and threads", BY_HAND, "dense matrix"),
+    Form(GAUSSIAN, "gaussian.fused", (GPU,), 16, "blocks and chunks of time", BY_HAND, "dense matrix"),
+    Form(GAUSSIAN, "gaussian.parallel", (GPU, OTHER), None, "vmap", BY_JAX, "dense matrix"),
+    Form(GAUSSIAN, "gaussian.sequential", (CPU, PLAIN), None, "vmap", BY_JAX, "dense matrix, statsmodels"),
+    Form(STEADY, "hmm.compiled", (CPU,), None, "lanes and threads", BY_HAND, "all paths"),
+    Form(STEADY, "hmm.fused", (GPU,), 64, "blocks", BY_HAND, "all paths"),
+    Form(STEADY, "hmm.parallel", (GPU, OTHER), None, "vmap", BY_JAX, "all paths"),
+    Form(STEADY, "hmm.sequential", (PLAIN,), None, "vmap, one product a step", BY_JAX, "all paths"),
+    Form(VARYING, "hmm.compiled", (CPU,), None, "threads", BY_HAND, "all paths"),
+    Form(VARYING, "hmm.parallel", (GPU, OTHER), None, "vmap", BY_JAX, "all paths"),
+    Form(VARYING, "hmm.sequential", (PLAIN,), None, "vmap, in logarithms", BY_JAX, "all paths"),
+    Form("bouts, a table of durations", "hsmm.durations", ALL, None, "vmap", BY_RULE, "all paths"),
+    Form("bouts, durations by phases", "hsmm.phases", ALL, None, "vmap", BY_RULE, "all paths"),
 )
 
 

@@ -16,14 +16,16 @@ from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float
 
 from svae._linalg import mm, mv, tria
-from svae.messages import gaussian_chain as gaussian
-from svae.messages import gaussian_parallel, hmm_parallel, hmm_tables
-from svae.messages import hmm_chain as hmm
-from svae.messages.compensated import compensated_sum
-from svae.messages.gaussian_chain import GaussianChain, GaussianSmoothed, Moments
-from svae.messages.hmm_chain import HMMChain, HMMSmoothed
-from svae.messages.prefix import prefixes
-from svae.messages.recurrence import sandwich
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.prefix import prefixes
+from svae.messages.algebra.recurrence import sandwich
+from svae.messages.gaussian import chain as gaussian
+from svae.messages.gaussian import parallel as gaussian_parallel
+from svae.messages.gaussian.chain import GaussianChain, GaussianSmoothed, Moments
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm import parallel as hmm_parallel
+from svae.messages.hmm import varying
+from svae.messages.hmm.chain import HMMChain, HMMSmoothed
 
 AXIS = "time"
 
@@ -168,12 +170,12 @@ def _hmm_piece(piece: HMMChain) -> HMMSmoothed:
     centred = hmm.centre(piece)
     chain = centred.chain._replace(log_init=_hmm_past(centred.chain))
     log_states = hmm_parallel.log_states(chain)
-    increments = hmm_tables.increments(chain, log_states)
+    increments = varying.increments(chain, log_states)
     n = lax.axis_size(AXIS)
     ahead = lax.ppermute(piece.mask[:1], AXIS, [(i + 1, i) for i in range(n - 1)])  # False behind the last piece
     mask = jnp.concatenate([piece.mask, ahead])
     longer = chain._replace(mask=mask)
-    kernels = hmm_tables.kernels(longer, jnp.concatenate([log_states, log_states[-1:]]))
+    kernels = varying.kernels(longer, jnp.concatenate([log_states, log_states[-1:]]))
     last = jnp.zeros((len(mask), log_states.shape[1]), log_states.dtype).at[0].set(jnp.exp(log_states[-1]))
     states = jnp.flip(_vectors(jnp.flip(kernels, 0), last), 0)
     pairs = jnp.where(mask[1:, None, None], kernels * states[1:, None, :], 0)

@@ -5,7 +5,7 @@ next node from q(x). Gradients are implicit by default; the envelope theorem doe
 surrogate and not the bound.
 """
 
-from svae.messages.fixed_point import FixedPoint, fixed_point, one_step, unrolled
+from svae.messages import FixedPoint, fixed_point, one_step, unrolled
 
 TOLERANCE = 1e-2  # nats; q(z) is then off by less than about 1e-3
 MAX_ITERATIONS = 30

@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae.messages import GaussianChain, HMMChain, gaussian_kernels, hmm_kernels
+from svae.messages import GaussianChain, HMMChain
+from svae.messages.gaussian import compiled as gaussian_compiled
+from svae.messages.hmm import compiled as hmm_compiled
 from tests.messages import oracles
 
 
@@ -16,8 +18,8 @@ def gaussian(B: int, T: int, D: int, dtype):
     stacked = GaussianChain(*(jnp.asarray(np.stack(x), dtype) for x in zip(*chains, strict=True)))
 
     def everything(chain):
-        q = gaussian_kernels.smooth(chain)
-        return q, gaussian_kernels.filter(chain), gaussian_kernels.sample(q, key=jax.random.key(0))
+        q = gaussian_compiled.smooth(chain)
+        return q, gaussian_compiled.filter(chain), gaussian_compiled.sample(q, key=jax.random.key(0))
 
     return _pulled(everything, stacked)
 
@@ -31,7 +33,7 @@ def hidden(B: int, T: int, K: int, dtype):
 
     def everything(nodes, init, trans):
         chains, axes = HMMChain(init, trans, nodes, jnp.asarray(mask)), HMMChain(None, None, 0, 0)
-        return jax.vmap(hmm_kernels.smooth, (axes,))(chains), jax.vmap(hmm_kernels.filter, (axes,))(chains)
+        return jax.vmap(hmm_compiled.smooth, (axes,))(chains), jax.vmap(hmm_compiled.filter, (axes,))(chains)
 
     q, pull = jax.vjp(everything, *(jnp.asarray(x, dtype) for x in (node, np.zeros(K), log_trans)))
     finite = jax.tree.map(lambda x: jnp.where(jnp.isfinite(x), x, 0), q)
@@ -46,7 +48,7 @@ def varying(B: int, T: int, K: int, dtype):
 
     def one(*chain):
         chain = HMMChain(*chain)
-        forms = hmm_kernels.smooth_pairs, hmm_kernels.filter
+        forms = hmm_compiled.smooth_pairs, hmm_compiled.filter
         q, pull = jax.vjp(lambda *p: [f(HMMChain(*p, chain.mask)) for f in forms], *chain[:3])
         return q, pull(jax.tree.map(jnp.cos, q))
 

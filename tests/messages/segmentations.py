@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from svae.messages.hsmm_chain import HSMMChain
+from svae.messages.hsmm.chain import HSMMChain
 
 
 def hsmm_chain(rng, T, K, longest, real=None, impossible=False):

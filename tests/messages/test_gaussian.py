@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from svae.messages import gaussian_parallel, gaussian_sequential
+from svae.messages.gaussian import parallel as gaussian_parallel
+from svae.messages.gaussian import sequential as gaussian_sequential
 from tests.messages import oracles
 
 FORMS = [gaussian_sequential, gaussian_parallel]

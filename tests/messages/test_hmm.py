@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from svae.messages import HMMChain, hmm_parallel, hmm_sequential
+from svae.messages import HMMChain
+from svae.messages.hmm import parallel as hmm_parallel
+from svae.messages.hmm import sequential as hmm_sequential
 from tests.messages import oracles
 
 FORMS = [hmm_sequential, hmm_parallel]

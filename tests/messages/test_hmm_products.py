@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from svae.messages import HMMChain, hmm_products, hmm_sequential
-from svae.messages.hmm_chain import centre
+from svae.messages import HMMChain
+from svae.messages.hmm import products as hmm_products
+from svae.messages.hmm import sequential as hmm_sequential
+from svae.messages.hmm.chain import centre
 from tests.messages import oracles
 from tests.messages.test_hmm import on_device
 

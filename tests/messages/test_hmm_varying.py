@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from svae.messages import HMMChain, hmm_parallel, hmm_sequential, kernels
+from svae.messages import HMMChain, kernels
+from svae.messages.hmm import parallel as hmm_parallel
+from svae.messages.hmm import sequential as hmm_sequential
 from tests.messages import oracles
 from tests.messages.test_hmm import on_device
 
 FORMS = [hmm_sequential, hmm_parallel]
 if kernels.status().serve:
-    from svae.messages import hmm_kernels
+    from svae.messages.hmm import compiled as hmm_compiled
 
-    FORMS.append(hmm_kernels)
+    FORMS.append(hmm_compiled)
 CASES = [
     {"T": 1, "K": 3},
     {"T": 2, "K": 3},

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from svae.messages import HMMChain, HSMMChain, begins, hmm_sequential, hsmm, residual_life
+from svae.messages import HMMChain, HSMMChain, begins, hsmm, residual_life
+from svae.messages.hmm import sequential as hmm_sequential
 from tests.messages.segmentations import enumerate_segmentations, hsmm_chain
 
 CASES = [

@@ -7,8 +7,10 @@ import pytest
 from jax.test_util import check_grads
 from scipy import stats
 
-from svae.messages import HMMChain, HSMMChain, begins, hmm_sequential, hsmm, phases, residual_life
-from svae.messages.phases import PhasedChain
+from svae.messages import HMMChain, HSMMChain, begins, hsmm, residual_life
+from svae.messages.hmm import sequential as hmm_sequential
+from svae.messages.hsmm import phases
+from svae.messages.hsmm.phases import PhasedChain
 
 CASES = [
     {"T": 1, "K": 2, "R": 3},

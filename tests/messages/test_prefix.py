@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from svae.messages.prefix import prefixes
+from svae.messages.algebra.prefix import prefixes
 
 
 def product(first, then):

@@ -33,7 +33,7 @@ def test_every_chain_is_served_everywhere(backend):
 
 @pytest.mark.parametrize("form", served.TABLE, ids=lambda f: f"{f.chain} {f.module}")
 def test_a_form_has_the_verbs_of_its_chain(form):
-    if form.module.endswith("kernels") and not kernels.status().serve:
+    if form.module.endswith("compiled") and not kernels.status().serve:
         pytest.skip(kernels.status().reason)
     module = importlib.import_module(f"svae.messages.{form.module}")
     verbs = {"filter", "smooth", "log_normalizer", "sample"}
@@ -57,10 +57,10 @@ def test_the_size_decides_which_form_runs():
 @pytest.mark.skipif(not kernels.status().serve, reason=kernels.status().reason)
 @pytest.mark.parametrize("steps, name", [(None, "svae_hmm_"), (1, "svae_hmm_"), (4, "svae_hmm_varying_")])
 def test_kernels_serve_hidden_chains(steps, name):
-    from svae.messages import hmm_kernels
+    from svae.messages.hmm import compiled as hmm_compiled
 
     log_trans = jnp.zeros((3, 3) if steps is None else (steps, 3, 3))
     chain = HMMChain(jnp.zeros(3), log_trans, jnp.zeros((5, 3)), jnp.ones(5, bool))
     for quantity in ("smooth", "filter", "viterbi"):
-        assert f"target_name={name}{quantity}\n" in str(jax.make_jaxpr(getattr(hmm_kernels, quantity))(chain)) + "\n"
-    assert "svae_hmm_varying_smooth" in str(jax.make_jaxpr(hmm_kernels.smooth_pairs)(chain))
+        assert f"target_name={name}{quantity}\n" in str(jax.make_jaxpr(getattr(hmm_compiled, quantity))(chain)) + "\n"
+    assert "svae_hmm_varying_smooth" in str(jax.make_jaxpr(hmm_compiled.smooth_pairs)(chain))

@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from svae.messages import GaussianChain, gaussian_parallel, gaussian_sequential, kernels
-from svae.messages.gaussian_chain import every_step
+from svae.messages import GaussianChain, kernels
+from svae.messages.gaussian import parallel as gaussian_parallel
+from svae.messages.gaussian import sequential as gaussian_sequential
+from svae.messages.gaussian.chain import every_step
 from tests.messages import oracles
 from tests.messages.test_gaussian import on_device
 
@@ -14,11 +16,11 @@ FORMS = [gaussian_sequential, gaussian_parallel]
 FAST = []  # forms that read one entry once, and sum its cotangent themselves
 ORACLE = gaussian_sequential
 if kernels.status().serve:
-    from svae.messages import gaussian_kernels
+    from svae.messages.gaussian import compiled as gaussian_compiled
 
-    FORMS.append(gaussian_kernels)
-    FAST.append(gaussian_kernels)
-    ORACLE = gaussian_kernels  # which need no time to compile
+    FORMS.append(gaussian_compiled)
+    FAST.append(gaussian_compiled)
+    ORACLE = gaussian_compiled  # which need no time to compile
 needs_kernels = pytest.mark.skipif(not kernels.status().serve, reason=kernels.status().reason)
 
 
@@ -100,7 +102,7 @@ def test_a_batch_of_them_is_the_batch_at_every_step(x64, B, T, D, axes, dtype, c
     axes = AXES[axes]
     stacked = jax.tree.map(lambda *x: np.stack(x), *(chain_of(i, T, D) for i in range(B)))
     chains = GaussianChain(*(x[0] if axis is None else x for x, axis in zip(stacked, axes, strict=True)))
-    run = everything(gaussian_kernels)
+    run = everything(gaussian_compiled)
     each, apart = jax.vmap(run, (axes,)), jax.vmap(lambda c: run(every_step(c)), (axes,))
     got, want = (jax.jit(lambda c, f=f: pulled(f, c))(on_device(chains, dtype)) for f in (each, apart))
     assert_close(got, want, close)

@@ -10,7 +10,7 @@ import numpy as np
 import svae
 from svae import expfam, store
 from svae.expfam import Gaussian
-from svae.messages.fixed_point import fixed_point
+from svae.messages import fixed_point
 
 FOLDER = Path(__file__).parent
 NAMES = ("vae", "gaussian", "gmm", "hmm", "lds", "slds")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import svae
-from svae.messages.fixed_point import FixedPoint, fixed_point, unrolled
+from svae.messages import FixedPoint, fixed_point, unrolled
 from svae.pgm import _mean_field
 
 B, T, D, K, P = 2, 4, 2, 2, 3

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from svae import expfam
 from svae.expfam import NIW, Gaussian, LinearGaussian, MNIWNatural, NIWNatural
-from svae.messages.fixed_point import fixed_point
+from svae.messages import fixed_point
 from svae.pgm import Choice, Dynamics, Markov, Normal, graph
 
 T, REAL = 5, 4

@@ -15,7 +15,7 @@ from scipy.stats import norm
 import svae
 from svae import expfam
 from svae.expfam import Gaussian
-from svae.messages.fixed_point import fixed_point
+from svae.messages import fixed_point
 from svae.pgm import Choice, Dynamics, Markov, Normal, graph
 from tests.pgm.test_natural_gradient import fisher, gradients, relative, richardson
 

@@ -9,7 +9,7 @@ import pytest
 
 from svae import expfam
 from svae.expfam import Gaussian
-from svae.messages.fixed_point import fixed_point
+from svae.messages import fixed_point
 from tests.graphs import made
 
 D, T = 2, 40

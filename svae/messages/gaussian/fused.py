@@ -5,9 +5,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from svae._linalg import mv
-from svae.messages import gaussian_parallel, gpu
-from svae.messages.compensated import compensated_sum
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed, every_step
+from svae.messages import gpu
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.gaussian import parallel
+from svae.messages.gaussian.chain import GaussianChain, GaussianFiltered, GaussianSmoothed, every_step
 
 
 def _same(chain: GaussianChain) -> bool:
@@ -30,7 +31,7 @@ def _filter_backward(chain, cotangents):
     """Of the increments by the smoother's sweeps; of filtered moments, which no fit asks for, by pure JAX."""
     (increments,) = _increments_backward(chain, cotangents.log_z)
     moments = cotangents._replace(log_z=jnp.zeros_like(cotangents.log_z))
-    (rest,) = jax.vjp(gaussian_parallel.filter, chain)[1](moments)
+    (rest,) = jax.vjp(parallel.filter, chain)[1](moments)
     return (jax.tree.map(jnp.add, increments, rest),)
 
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from svae._linalg import mT
-from svae.messages import hmm_chain as hmm
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
 
 
 def filtered(scores: Callable, vectors: Callable) -> Callable:

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from svae.messages import hmm_chain as hmm
-from svae.messages import hmm_tables, kernels
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages import kernels
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm import varying
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
 
 if not kernels.status().serve:
     raise ImportError(kernels.status().reason)
@@ -88,7 +89,7 @@ def filter(chain: HMMChain) -> HMMFiltered:
 def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
     if not hmm.steady(chain):
-        return hmm_tables.summed(smooth_pairs(chain))
+        return varying.summed(smooth_pairs(chain))
     return _smooth(*_potentials(hmm.one_matrix(chain)))
 
 

@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from svae.messages import gpu, hmm_parallel
-from svae.messages import hmm_chain as hmm
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMSmoothed
+from svae.messages import gpu
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm import parallel
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMSmoothed
 
 
 def _call(name, shapes, node, *operands):
@@ -88,9 +89,9 @@ def log_normalizer(chain: HMMChain) -> Float[Array, ""]:
 
 def sample(chain: HMMChain, *, key) -> Int[Array, "T"]:
     """A draw of z_1..z_T from q, by Gumbel noise on the filtered states; padding repeats the last real state."""
-    return hmm_parallel.sample_filtered(chain, filter(chain).log_states, key=key)
+    return parallel.sample_filtered(chain, filter(chain).log_states, key=key)
 
 
 def viterbi(chain: HMMChain) -> Int[Array, "T"]:
     """The most probable path; padding repeats the last real state."""
-    return hmm_parallel.viterbi(chain)
+    return parallel.viterbi(chain)

@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float
 
 from svae.messages import served
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
+from svae.messages.gaussian.chain import GaussianChain, GaussianFiltered, GaussianSmoothed
 
 
 def filter(chain: GaussianChain) -> GaussianFiltered:

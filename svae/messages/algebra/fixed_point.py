@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from svae._linalg import mT, mv
-from svae.messages.stragglers import loop
+from svae.messages.algebra.uneven_loop import loop
 
 FREE_STEPS = 5  # before the first leap
 STEEPEST = 0.85  # ratio of two changes that a leap believes

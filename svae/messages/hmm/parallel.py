@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from svae.messages import hmm_chain as hmm
-from svae.messages import hmm_tables
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
-from svae.messages.prefix import prefixes
-from svae.messages.recurrence import parallel_vectors
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.prefix import prefixes
+from svae.messages.algebra.recurrence import parallel_vectors
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm import varying
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
 
 
 def elements(chain: HMMChain) -> Float[Array, "T K K"]:
@@ -38,22 +38,22 @@ def _prefixes(product, chain: HMMChain) -> Float[Array, "T K"]:
     return prefixes(functools.partial(scaled, product), elements(chain))[:, 0]
 
 
-log_states = hmm_tables.filtered(functools.partial(_prefixes, hmm.logsumexp), parallel_vectors)
+log_states = varying.filtered(functools.partial(_prefixes, hmm.logsumexp), parallel_vectors)
 
 
 def filter(chain: HMMChain) -> HMMFiltered:
     """log p(z_t | nodes to t) and the increments of log Z."""
-    return hmm_tables.filter(chain, log_states)
+    return varying.filter(chain, log_states)
 
 
 def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
-    return hmm_tables.summed(smooth_pairs(chain))
+    return varying.summed(smooth_pairs(chain))
 
 
 def smooth_pairs(chain: HMMChain) -> HMMPairs:
     """Marginals of states and of pairs, increments of log Z and of the KL."""
-    return hmm_tables.smooth_pairs(chain, log_states, parallel_vectors)
+    return varying.smooth_pairs(chain, log_states, parallel_vectors)
 
 
 def log_normalizer(chain: HMMChain) -> Float[Array, ""]:

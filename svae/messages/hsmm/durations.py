@@ -4,25 +4,28 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from svae.messages import hmm_chain, hsmm_chain, hsmm_steps, rematerialized
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMFiltered, logsumexp
-from svae.messages.hsmm_chain import HSMMChain, HSMMSmoothed
-from svae.messages.hsmm_paths import sample, viterbi
-from svae.messages.statistics import statistics
+from svae.messages.algebra import rematerialized
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.statistics import statistics
+from svae.messages.hmm import chain as hmm_chain
+from svae.messages.hmm.chain import HMMFiltered, logsumexp
+from svae.messages.hsmm import chain as hsmm_chain
+from svae.messages.hsmm import steps
+from svae.messages.hsmm.chain import HSMMChain, HSMMSmoothed
+from svae.messages.hsmm.paths import sample, viterbi
 
 __all__ = ["ahead", "filter", "log_normalizer", "sample", "smooth", "viterbi"]
 
 
-def _run(chain: HSMMChain) -> tuple[hsmm_steps.Now, HMMFiltered]:
+def _run(chain: HSMMChain) -> tuple[steps.Now, HMMFiltered]:
     """Where the filter ends, and log p(z_t | nodes to t) with the increments of log Z."""
     survivors = hsmm_chain.log_survivors(chain.log_durations)
 
     def step(now, frame):
-        now, increment = hsmm_steps.advance(logsumexp, chain, survivors, now, frame)
+        now, increment = steps.advance(logsumexp, chain, survivors, now, frame)
         return now, HMMFiltered(now.states, increment)
 
-    return rematerialized.scan(step, hsmm_steps.start(chain), hsmm_steps.frames(chain))
+    return rematerialized.scan(step, steps.start(chain), steps.frames(chain))
 
 
 def _increments(potentials, mask):

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from svae.messages import kernels
-from svae.messages.compensated import compensated_sum
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.gaussian.chain import GaussianChain, GaussianFiltered, GaussianSmoothed
 
 if not kernels.status().serve:
     raise ImportError(kernels.status().reason)

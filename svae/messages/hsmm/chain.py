@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from svae.messages import hmm_chain as hmm
+from svae.messages.hmm import chain as hmm
 
 
 class HSMMChain(NamedTuple):

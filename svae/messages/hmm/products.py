@@ -12,9 +12,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from svae._linalg import mm, mT, mv
-from svae.messages import hmm_chain as hmm
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import Centred, HMMSmoothed
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm.chain import Centred, HMMSmoothed
 
 BLOCK = 1024  # steps whose pair counts are one product
 

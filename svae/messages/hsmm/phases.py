@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from svae.messages import hmm_chain as hmm
-from svae.messages import hsmm_chain, rematerialized
-from svae.messages.compensated import compensated_sum
-from svae.messages.hmm_chain import HMMFiltered
-from svae.messages.statistics import statistics
+from svae.messages.algebra import rematerialized
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.statistics import statistics
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm.chain import HMMFiltered
+from svae.messages.hsmm import chain as hsmm_chain
 
 
 class PhasedChain(NamedTuple):

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Int
 
-from svae.messages import hsmm_chain, hsmm_steps
-from svae.messages.hmm_chain import logsumexp
-from svae.messages.hsmm_chain import HSMMChain, HSMMPath
+from svae.messages.hmm.chain import logsumexp
+from svae.messages.hsmm import chain as hsmm_chain
+from svae.messages.hsmm import steps
+from svae.messages.hsmm.chain import HSMMChain, HSMMPath
 
 
 class _Choices(NamedTuple):
@@ -43,20 +44,20 @@ def viterbi(chain: HSMMChain) -> HSMMPath:
 
 def _path(best, pick, chain: HSMMChain, key) -> HSMMPath:
     chain = hsmm_chain.centre(chain).chain
-    survivors, frames = hsmm_chain.log_survivors(chain.log_durations), hsmm_steps.frames(chain)
+    survivors, frames = hsmm_chain.log_survivors(chain.log_durations), steps.frames(chain)
     key_last, key_left, key_rest = jax.random.split(key, 3)
 
     def step(now, inputs):
         frame, key = inputs
         key_before, key_had = jax.random.split(key)
-        before = pick(hsmm_steps.entering(chain, now, frame), 0, key_before)
-        now, _ = hsmm_steps.advance(best, chain, survivors, now, frame)
-        column = pick(hsmm_steps.weighed(now.grid, chain.log_durations, frame.ends), 1, key_had)
+        before = pick(steps.entering(chain, now, frame), 0, key_before)
+        now, _ = steps.advance(best, chain, survivors, now, frame)
+        column = pick(steps.weighed(now.grid, chain.log_durations, frame.ends), 1, key_had)
         return now, _Choices(_frames_had(chain, column, frame.had), before)
 
     keys = jax.random.split(key_rest, len(chain.mask))
-    now, choices = lax.scan(step, hsmm_steps.start(chain), (frames, keys))
-    scores = hsmm_steps.weighed(now.grid, survivors, frames.lasts[-1])
+    now, choices = lax.scan(step, steps.start(chain), (frames, keys))
+    scores = steps.weighed(now.grid, survivors, frames.lasts[-1])
     flat = pick(scores.reshape(-1), 0, key_last)
     state, column = flat // scores.shape[1], flat % scores.shape[1]
     spent = _frames_had(chain, column, frames.had[-1])

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from svae._linalg import cholesky_and_inverse, cholesky_semidefinite, eye_like, mm, mT, mv, tria
-from svae.messages import gaussian_chain as gaussian
-from svae.messages.compensated import compensated_sum
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed, Moments
-from svae.messages.prefix import prefixes
-from svae.messages.recurrence import parallel_matrices, parallel_vectors
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.prefix import prefixes
+from svae.messages.algebra.recurrence import parallel_matrices, parallel_vectors
+from svae.messages.gaussian import chain as gaussian
+from svae.messages.gaussian.chain import GaussianChain, GaussianFiltered, GaussianSmoothed, Moments
 
 
 class Element(NamedTuple):

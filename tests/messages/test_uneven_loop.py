@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from svae.messages import fixed_point
-from svae.messages.stragglers import loop
+from svae.messages.algebra.uneven_loop import loop
 
 PACE = jnp.concatenate([jnp.full(24, 0.1), jnp.linspace(0.5, 0.9, 8)])  # most rows are done early
 

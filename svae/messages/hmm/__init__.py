@@ -4,8 +4,9 @@ from typing import Any
 
 from jaxtyping import Array, Float, Int
 
-from svae.messages import hmm_chain, served
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
+from svae.messages import served
+from svae.messages.hmm import chain as hmm_chain
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
 
 
 def _form(chain: HMMChain) -> Any:

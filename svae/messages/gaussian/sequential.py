@@ -6,10 +6,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from svae._linalg import tria
-from svae.messages import gaussian_chain as gaussian
-from svae.messages.compensated import compensated_sum
-from svae.messages.gaussian_chain import GaussianChain, GaussianFiltered, GaussianSmoothed, Moments
-from svae.messages.recurrence import matrices, vectors
+from svae.messages.algebra.compensated import compensated_sum
+from svae.messages.algebra.recurrence import matrices, vectors
+from svae.messages.gaussian import chain as gaussian
+from svae.messages.gaussian.chain import GaussianChain, GaussianFiltered, GaussianSmoothed, Moments
 
 
 @jax.custom_jvp

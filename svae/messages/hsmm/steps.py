@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from svae.messages import hmm_chain as hmm
-from svae.messages import hsmm_chain as hsmm
-from svae.messages.hsmm_chain import HSMMChain
+from svae.messages.hmm import chain as hmm
+from svae.messages.hsmm import chain as hsmm
+from svae.messages.hsmm.chain import HSMMChain
 
 
 class Now(NamedTuple):

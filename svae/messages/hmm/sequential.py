@@ -8,11 +8,11 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from svae._batched_cond import everywhere
-from svae.messages import hmm_chain as hmm
-from svae.messages import hmm_products, hmm_tables
-from svae.messages.compensated import compensated_sum, two_sum
-from svae.messages.hmm_chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
-from svae.messages.recurrence import vectors
+from svae.messages.algebra.compensated import compensated_sum, two_sum
+from svae.messages.algebra.recurrence import vectors
+from svae.messages.hmm import chain as hmm
+from svae.messages.hmm import products, varying
+from svae.messages.hmm.chain import HMMChain, HMMFiltered, HMMPairs, HMMSmoothed
 
 # A step's K x K table is cheaper to form again in the backward pass than to store for every t.
 _recompute = functools.partial(jax.checkpoint, prevent_cse=False)
@@ -71,13 +71,13 @@ def _scores(best, chain: HMMChain) -> Float[Array, "T K"]:
     return jnp.concatenate([first[None], rest])
 
 
-_log_states = hmm_tables.filtered(functools.partial(_scores, hmm.logsumexp), vectors)
+_log_states = varying.filtered(functools.partial(_scores, hmm.logsumexp), vectors)
 
 
 def filter(chain: HMMChain) -> HMMFiltered:
     """log p(z_t | nodes to t) and the increments of log Z."""
     if not hmm.steady(chain):
-        return hmm_tables.filter(chain, _log_states)
+        return varying.filter(chain, _log_states)
     centred = hmm.centre(hmm.one_matrix(chain))
     log_states, increments = _forward(centred.chain)
     return HMMFiltered(log_states, increments + centred.maximum)
@@ -86,9 +86,9 @@ def filter(chain: HMMChain) -> HMMFiltered:
 def smooth(chain: HMMChain) -> HMMSmoothed:
     """Marginals, expected pair counts, increments of log Z and of the KL."""
     if not hmm.steady(chain):
-        return hmm_tables.summed(smooth_pairs(chain))
+        return varying.summed(smooth_pairs(chain))
     centred = hmm.centre(hmm.one_matrix(chain))
-    q, trusted = hmm_products.smooth(centred)
+    q, trusted = products.smooth(centred)
     trusted = everywhere(lax.stop_gradient(trusted))
     return lax.cond(trusted, lambda q, _: q, lambda _, centred: _smooth_in_logs(centred), q, centred)
 
@@ -102,7 +102,7 @@ def _smooth_in_logs(centred: hmm.Centred) -> HMMSmoothed:
 
 def smooth_pairs(chain: HMMChain) -> HMMPairs:
     """Marginals of states and of pairs, increments of log Z and of the KL."""
-    return hmm_tables.smooth_pairs(chain, _log_states, vectors)
+    return varying.smooth_pairs(chain, _log_states, vectors)
 
 
 def log_normalizer(chain: HMMChain) -> Float[Array, ""]:

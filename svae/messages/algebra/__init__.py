@@ -1,0 +1,1 @@
+"""What chains compute with: sums that do not drift, prefixes, linear recursions, scans, fixed points."""
