@@ -68,7 +68,16 @@ class Plane(eqx.Module):
 
 
 def plane_at(W: np.ndarray, b: np.ndarray, sd: np.ndarray) -> Plane:
-    """The plane of principal components y = W x + b, whose rest has the sd (P,); all of y where D = P."""
+    """The plane of principal components y = W x + b, whose rest has the sd (P,); all of y where D = P.
+
+    Args:
+        W: Components (P, D).
+        b: The mean of y (P,).
+        sd: What is left of each entry of y beside the components (P,).
+
+    Returns:
+        `Plane`.
+    """
     P, D = W.shape
     size = np.sqrt((W**2).sum(0))
     scale = np.where(size > 1e-6 * max(size.max(), 1e-12), size, 0)
@@ -79,7 +88,15 @@ def plane_at(W: np.ndarray, b: np.ndarray, sd: np.ndarray) -> Plane:
 
 
 def as_it_is(P: int, D: int) -> Plane:
-    """The first D entries."""
+    """The first D entries.
+
+    Args:
+        P: Entries of a frame.
+        D: How many of them.
+
+    Returns:
+        `Plane`.
+    """
     return plane_at(np.eye(P, D), np.zeros(P), np.ones(P))
 
 
