@@ -7,7 +7,7 @@ import numpy as np
 
 from svae._one_thread import one_thread
 from svae.baselines._dynamics import filled_in, fit, log_prob
-from svae.baselines._frames import LARGEST, Stretches, project, stretches
+from svae.baselines._frames import MOST_ENTRIES, Stretches, project, stretches
 from svae.config import Config
 from svae.data import DataError, Recordings, bout_frames, preprocessed, recordings, sample_frames, settled, standardized
 from svae.data.scores import block_means
@@ -23,11 +23,11 @@ KINDS = {  # graphs of D dimensions and a chain z
     "PCA + VAR(1)": lambda D, z: graph(x=Dynamics(D)),
     "PCA + Gaussian": lambda D, z: graph(x=Normal(D)),
 }
-SAMPLED, LEAST = 12_000, 500  # frames for the principal components: as many as NUMBERS allow
-NUMBERS = 2**22
-TRAINED = 12_000  # frames that a latent model is fitted to
-SCORED = 100_000  # held-out frames
-WHOLE = 0.9  # share of large frames without a gap that a comparison needs
+PCA_FRAMES, LEAST_PCA_FRAMES = 12_000, 500  # frames for the principal components: as many as PCA_NUMBERS allow
+PCA_NUMBERS = 2**22
+TRAINED_FRAMES = 12_000  # frames that a latent model is fitted to
+SCORED_FRAMES = 100_000  # held-out frames
+LEAST_WHOLE = 0.9  # share of large frames without a gap that a comparison needs
 LEFT_OUT = "frames with missing entries are left out"
 FILLED = (
     "frames with missing entries count with the density of the others; what the plain models are fitted to has them "
@@ -55,14 +55,15 @@ def baselines(model: SVAE, data: Any) -> Baselines:
     train, held = (None if part is None else standardized(part, model.scaling) for part in _divided(model, data))
     if held is None:
         return Baselines({}, 0, note="nothing was held out")
-    frames = sample_frames(train, min(SAMPLED, max(LEAST, NUMBERS // math.prod(model.shape))), model.config.split_seed)
+    count = min(PCA_FRAMES, max(LEAST_PCA_FRAMES, PCA_NUMBERS // math.prod(model.shape)))
+    frames = sample_frames(train, count, model.config.split_seed)
     found = project(frames.reshape(len(frames), -1), model.config.latent_dim)
     log_scale = np.log(np.asarray(model.scaling.scale, float)).reshape(-1)
     frames_held = held.frames
-    train, held = stretches(train, found, log_scale, TRAINED), stretches(held, found, log_scale, SCORED)
+    train, held = stretches(train, found, log_scale, TRAINED_FRAMES), stretches(held, found, log_scale, SCORED_FRAMES)
     gaps = 1 - min(train.whole, held.whole)
-    large = math.prod(model.shape) > LARGEST
-    if large and gaps > 1 - WHOLE:
+    large = math.prod(model.shape) > MOST_ENTRIES
+    if large and gaps > 1 - LEAST_WHOLE:
         return Baselines({}, 0, note=f"{100 * gaps:.0f} % of the frames, which are large, have missing entries")
     if not train.x:
         return Baselines({}, 0, note="no training frame has half of its entries")

@@ -15,9 +15,9 @@ from svae.baselines._gaps import Seen, completed, posterior_means, runs, seen_sc
 from svae.data import DataError, Recordings
 from svae.nets import LEAST_SD
 
-LONGEST = 2000  # frames of a stretch
-LARGEST = 512  # entries of a frame whose gaps are integrated out; of a larger one with a gap, nothing counts
-HALF = 0.5  # share of the entries that a frame must have for its scores to be fitted to
+STRETCH_FRAMES = 2000  # frames of a stretch
+MOST_ENTRIES = 512  # entries of a frame whose gaps are integrated out; of a larger one with a gap, nothing counts
+LEAST_SEEN = 0.5  # share of the entries that a frame must have for its scores to be fitted to
 NOTHING = "The training frames do not vary; there is nothing to compare."
 
 
@@ -56,7 +56,7 @@ def project(frames: Float[np.ndarray, "N P"], D: int) -> Projection:
     No entry has less noise than models may learn (LEAST_SD): the density of one that hardly varies would grow without
     bound and say nothing of the frames.
     """
-    if frames.shape[1] <= LARGEST and not np.isfinite(frames).all():
+    if frames.shape[1] <= MOST_ENTRIES and not np.isfinite(frames).all():
         return _of_moments(*completed(frames.astype(float), D, LEAST_SD)[:2], D)
     seen = np.isfinite(frames)
     count = np.maximum(seen.sum(0), 1)
@@ -128,21 +128,21 @@ def stretches(data: Recordings, found: Projection, log_scale: np.ndarray, most: 
     frames, whole = sum(map(len, pieces)), sum(int(s.all(1).sum()) for s in seen)
     count = np.sum([s.sum(0) for s in seen], 0)
     volume = float(count @ log_scale / frames)
-    if whole == frames or len(log_scale) > LARGEST:
+    if whole == frames or len(log_scale) > MOST_ENTRIES:
         pairs = [scores(found, z[a:b]) for z, s in zip(pieces, seen, strict=True) for a, b in runs(s.all(1))]
         parts = [x for x, _ in pairs], [rest for _, rest in pairs]
         return Stretches(*parts, whole / frames, float(count.mean() / frames), volume)
     told = tuple(seen_scores(*found, z) for z in pieces)
-    kept = tuple((i, a, b) for i, s in enumerate(seen) for a, b in runs(s.mean(1) >= HALF))
+    kept = tuple((i, a, b) for i, s in enumerate(seen) for a, b in runs(s.mean(1) >= LEAST_SEEN))
     x = [posterior_means(told[i])[a:b] for i, a, b in kept]
     return Stretches(x, [t.rest for t in told], whole / frames, 1.0, volume, told, kept)
 
 
 def _pieces(data: Recordings, most: int) -> Iterator[np.ndarray]:
-    """Rows (T, P) of at most LONGEST frames."""
+    """Rows (T, P) of at most STRETCH_FRAMES frames."""
     share = min(1.0, most / data.frames)
     for y in data.sequences:
         last = math.ceil(share * len(y))
-        for first in range(0, last, LONGEST):
-            z = np.asarray(y[first : min(first + LONGEST, last)], float)
+        for first in range(0, last, STRETCH_FRAMES):
+            z = np.asarray(y[first : min(first + STRETCH_FRAMES, last)], float)
             yield z.reshape(len(z), -1)

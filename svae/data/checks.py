@@ -10,7 +10,7 @@ from .recordings import DataError, Recordings
 from .views import Mapped, blocks
 
 FLOAT32_STEP = 6e-8  # relative rounding of float32
-LARGEST = 1e30  # a value whose scale float32 holds with room to spare; so is its inverse
+LARGEST_VALUE = 1e30  # a value whose scale float32 holds with room to spare; so is its inverse
 
 
 class _Seen(NamedTuple):
@@ -110,14 +110,14 @@ def _examine_values(name, y) -> _Seen:
         _check_finite(name, first, frames)
         least = float(np.fmin(least, np.fmin.reduce(frames, axis=None)))
         greatest = float(np.fmax(greatest, np.fmax.reduce(frames, axis=None)))
-        if max(-least, greatest) > LARGEST:
+        if max(-least, greatest) > LARGEST_VALUE:
             raise _beyond_float32(name, max(-least, greatest))
         here = block_moments(frames)
         found = here if found is None else merged(found, here)
     if not found.count.any():
         raise DataError(f"{name} has no finite value in any of its {len(y)} frames; leave it out.")
     largest = max(abs(least), abs(greatest))
-    if 0 < largest < 1 / LARGEST:
+    if 0 < largest < 1 / LARGEST_VALUE:
         raise _beyond_float32(name, largest)
     return _Seen(found, least, greatest)
 

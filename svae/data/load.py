@@ -11,11 +11,11 @@ import numpy as np
 
 from .checks import check_shapes
 from .files import files_of
+from .one_set import alike, one_clock, sentences
 from .readers import arrays, csvs, hdf5, matlab, objects, parquet, sniff, texts, video
 from .readers.choose import as_frames
 from .readers.pieces import Contents, Piece
 from .recordings import DataError, Recordings, safe_names
-from .together import alike, one_clock, sentences
 from .views import View, first_line
 
 READERS = {

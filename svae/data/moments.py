@@ -9,7 +9,7 @@ from jaxtyping import Float
 from .recordings import Recordings
 from .views import blocks
 
-SMALLEST = 1e-30  # a spread whose inverse float32 holds with room to spare
+SMALLEST_SD = 1e-30  # a spread whose inverse float32 holds with room to spare
 
 
 class Moments(NamedTuple):
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
 
 
 def _cleaned(mean, sd):
-    return np.where(sd <= np.maximum(1e-14 * np.abs(mean), SMALLEST), 0.0, sd)
+    return np.where(sd <= np.maximum(1e-14 * np.abs(mean), SMALLEST_SD), 0.0, sd)
 
 
 def moments(data: Recordings) -> Moments:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+IN_USE = 0.01  # of the frames, that a state in use has at least
+
 
 def contingency(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
     """Counts (true labels, found labels)."""

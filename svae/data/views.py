@@ -12,7 +12,7 @@ import numpy as np
 
 from .recordings import DataError, Recordings, float_type
 
-NUMBERS = 2**20  # in one block of a pass over all frames
+BLOCK_NUMBERS = 2**20  # that one block of a pass over all frames has
 SMALL = 2**28  # bytes that are rather kept in memory than read again and again
 LARGE = 2**14  # numbers of a frame that is costly to read
 LOOKED_AT = 2000  # frames of a recording that tell its scale
@@ -139,16 +139,17 @@ def cut(y: Any, first: int, last: int) -> Any:
     return Sliced(y, first, last) if isinstance(y, View) else y[first:last]
 
 
-def blocks(y: Any, numbers: int = NUMBERS) -> Iterator[tuple[int, np.ndarray]]:
+def blocks(y: Any, numbers: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
     """(first frame, frames) over a whole sequence, about `numbers` numbers at a time.
 
     Args:
         y: A sequence (T, *event), an array or a view.
-        numbers: About how many numbers a block has.
+        numbers: About how many numbers a block has; 2^20 unless given.
 
     Returns:
         Pairs of the first frame of a block and its frames.
     """
+    numbers = BLOCK_NUMBERS if numbers is None else numbers
     step = max(1, numbers // max(1, int(np.prod(y.shape[1:], dtype=object))))
     block = getattr(y, "block", 1)
     step = max(step - step % block, min(block, 64 * step))

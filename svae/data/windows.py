@@ -11,9 +11,9 @@ from .beside import Beside, of_windows, part
 from .recordings import DataError, Recordings, take
 from .views import cut
 
-MOST = 2.0  # times the share to hold out that a recording may be, to be held out whole
+MOST_SHARES = 2.0  # times the share to hold out that a recording may be, to be held out whole
 LINE = 64  # bytes
-SHORT = 20  # frames; a recording of so few has no end to hold out
+SHORT_FRAMES = 20  # frames; a recording of so few has no end to hold out
 
 
 class Windows(NamedTuple):
@@ -135,7 +135,8 @@ def split(data: Recordings, fraction: float, seed: int) -> Split:
     if not 0 < fraction < 1:
         raise DataError(f"Cannot hold out a fraction of {fraction}; use a number between 0 and 1, such as 0.2.")
     lengths = [len(y) for y in data.sequences]
-    whole = len(lengths) >= 3 and (max(lengths) <= MOST * fraction * sum(lengths) or min(lengths) <= SHORT)
+    alike = max(lengths) <= MOST_SHARES * fraction * sum(lengths)
+    whole = len(lengths) >= 3 and (alike or min(lengths) <= SHORT_FRAMES)
     return _split_whole(data, fraction, seed) if whole else _split_ends(data, fraction)
 
 

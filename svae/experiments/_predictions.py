@@ -11,7 +11,7 @@ from svae.data import Recordings, cut, preprocessed
 from svae.experiments._foresight import Foresight
 from svae.queries import forecast
 
-NUMBERS = 2**25  # of all draws of one call together
+DRAWN_NUMBERS = 2**25  # of all draws of one call together
 DRAWS = 400  # futures whose mean is the prediction; of 100 the spread would still be a hundredth of the squared error
 FIFTH = 0.2
 
@@ -60,7 +60,7 @@ def by_model(
     found: Foresight, data: Recordings, chosen: list[Place], context: int, horizon: int, key: PRNGKeyArray
 ) -> Float[np.ndarray, "n H *event"]:
     """The predictive mean of raw recordings, from the `context` frames before each cut and nothing else."""
-    size = max(1, min(len(chosen), NUMBERS // (2 * DRAWS * horizon * int(np.prod(found.model.shape)))))
+    size = max(1, min(len(chosen), DRAWN_NUMBERS // (2 * DRAWS * horizon * int(np.prod(found.model.shape)))))
     foretold = []
     for number, first in enumerate(range(0, len(chosen), size)):
         rows = [chosen[min(first + i, len(chosen) - 1)] for i in range(size)]  # one shape, one program

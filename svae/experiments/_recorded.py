@@ -13,7 +13,7 @@ from svae.experiments._figures import write_atomically
 from svae.model import SVAE, make
 
 SIZE = 30  # pixels of a side, as in the paper
-LARGEST = 80  # pixels of a frame that is shown
+SHOWN_PIXELS = 80  # pixels of a frame that is shown
 NETWORKS = {"mlp": ("residual", (200, 200)), "conv": ("conv", (16, 32))}  # an MLP beside a linear map, or convolutions
 
 
@@ -64,5 +64,5 @@ def new_model(raw: Recordings, config: Config) -> SVAE:
 def shown(raw: Recordings, model: SVAE) -> Recordings:
     """The recordings to look at: as the model sees them, but as large as they were recorded, to a limit."""
     event = tuple(raw.sequences[0].shape[1:])
-    size = shrunk(*event[:2], min(LARGEST, max(event[:2])))
+    size = shrunk(*event[:2], min(SHOWN_PIXELS, max(event[:2])))
     return preprocessed(raw, dataclasses.replace(model.preprocess, size=size))

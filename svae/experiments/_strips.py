@@ -37,7 +37,7 @@ def _part(used: np.ndarray) -> slice:
     return slice(max(0, int(places[0]) - room), int(places[-1]) + 1 + room) if len(places) else slice(None)
 
 
-def part(frames: Float[np.ndarray, "n H W"], scale: Scale) -> Float[np.ndarray, "n h w"]:
+def cropped(frames: Float[np.ndarray, "n H W"], scale: Scale) -> Float[np.ndarray, "n h w"]:
     """The frames without their dark margins."""
     return frames[:, scale.rows, scale.columns]
 

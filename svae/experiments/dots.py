@@ -84,7 +84,7 @@ def sample(s: Settings, sequences: int, seed: int) -> synthetic.Dots:
 # --- the fit ------------------------------------------------------------------------------------------------------
 
 
-def start(s: Settings, seed: int) -> SVAE:
+def first_model(s: Settings, seed: int) -> SVAE:
     """The model before its fit."""
     options = {"model": "lds", "latent_dim": s.latent_dim, "hidden": s.hidden, "held_out": 0.0, "seed": seed}
     return make((s.width,), **(options | dict(s.options)))
@@ -95,7 +95,7 @@ def fit_in_stages(train: synthetic.Dots, s: Settings, seed: int, progress: Calla
     started = time.monotonic()
     stages = []
     last: Step | None = None
-    for step in progress(fit(start(s, seed), list(train.y)), "dots"):
+    for step in progress(fit(first_model(s, seed), list(train.y)), "dots"):
         last = step
         if step.phase == "fit" and step.step == s.few + step.model.config.warmup_steps:
             stages.append(Stage(s.few, step.model, time.monotonic() - started))

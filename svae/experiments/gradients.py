@@ -62,7 +62,7 @@ def run(out: Path, *, seed: int, progress: Callable) -> dict:
     data = synthetic.dots(sequences=s.sequences, length=s.length, width=s.width, seed=seed)
     y = jnp.asarray((data.y - data.y.mean()) / data.y.std())
     log_volume = s.width * float(np.log(data.y.std()))  # nats per frame that standardised units add
-    model = start(s, seed)
+    model = first_model(s, seed)
     names, steps = ["natural"] + ["standard"] * len(s.standard_steps), [s.natural_step, *s.standard_steps]
     alive, bounds = race(model, y, np.array(names) == "natural", np.array(steps), log_volume, seed, progress)
     curves = [curve(*row, s) for row in zip(names, steps, alive.T, bounds.T, strict=True)]
@@ -71,7 +71,7 @@ def run(out: Path, *, seed: int, progress: Callable) -> dict:
     return save_numbers(numbers(curves, s, seed, time.monotonic() - started), Path(out))
 
 
-def start(s: Settings, seed: int) -> SVAE:
+def first_model(s: Settings, seed: int) -> SVAE:
     """The one start of all runs: q(theta) near the prior, networks at random, no warm-up."""
     return make(
         (s.width,),

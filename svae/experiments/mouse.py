@@ -109,7 +109,7 @@ def numbers(errors: dict, model: SVAE, train: Recordings, source: str, net: str,
 def manifold(model: SVAE, train: Recordings, s: Settings, scale: _strips.Scale, key):
     """Images on a regular grid in a random plane of the latent space, through the middle of the latents."""
     images = model.scaling.invert(np.asarray(model.observe.mean(jnp.asarray(plane(model, train, s, key)))))
-    images = _strips.part(images, scale)
+    images = _strips.cropped(images, scale)
     picture = _strips.grid(images.reshape(s.grid, s.grid, *images.shape[1:]))
     fig = new_figure(6.0, 6.0 * picture.shape[0] / picture.shape[1] + 0.4)
     _strips.show(fig.subplots(), picture, scale)
@@ -149,7 +149,7 @@ def predictions(fitted: SVAE, sighted: Foresight, raw: Recordings, examples: lis
         rows = [np.asarray(real.sequences[i][first : c + s.horizon])]
         mean = sighted.mean(np.asarray(real.sequences[i][c - s.context : c]), futures)
         rows += [np.concatenate([back[first - c :], future]) for future in (one, another, mean)]
-        rows = [_strips.part(y, scale)[::EVERY] for y in rows]
+        rows = [_strips.cropped(y, scale)[::EVERY] for y in rows]
         pictures.append(_strips.stacked([_strips.beside(row) for row in rows]))
     high, wide = pictures[0].shape
     fig = new_figure(11.0, len(pictures) * (9.9 * high / wide + 0.15) + 0.4)

@@ -16,6 +16,7 @@ import numpy as np
 
 from svae.config import Config
 from svae.data import synthetic
+from svae.data.scores import IN_USE
 from svae.experiments._densities import Panel, densities, figure
 from svae.experiments._figures import save_figure, save_numbers, style
 from svae.fitting.loop import fit
@@ -23,7 +24,6 @@ from svae.model import SVAE, make
 from svae.queries import generate, infer, score
 
 NEW_SEED = 1_000_000  # new points come from seed + NEW_SEED
-IN_USE = 0.01  # a component is in use when it takes this share of the new points
 IDEAL = -4.85  # nats per point, of the generator itself
 NO_SKLEARN = "without scikit-learn there is no GMM to compare with: pip install 'svae[paper]'"
 

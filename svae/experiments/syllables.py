@@ -144,7 +144,7 @@ def stride(frames: float) -> int:
 def _row(y, b: _bouts.Stretch, step: int, scale: _strips.Scale) -> np.ndarray:
     at = np.arange(b.first - PADDING * step, b.last + PADDING * step, step)[: LONGEST + 2]
     at = at[(at >= 0) & (at < len(y))]
-    frames = _strips.part(np.asarray(y[int(at[0]) : int(at[-1]) + 1])[at - at[0]], scale)
+    frames = _strips.cropped(np.asarray(y[int(at[0]) : int(at[-1]) + 1])[at - at[0]], scale)
     on = (b.first <= at) & (at < b.last)
     marked = [_strips.marked(f, scale.high) if now else f for f, now in zip(frames, on, strict=True)]
     return _strips.beside(np.stack(marked))

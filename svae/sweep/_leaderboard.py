@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from svae._sealed import write_atomically
-from svae.data.scores import adjusted_rand_index, difference
+from svae.data.scores import IN_USE, adjusted_rand_index, difference
 from svae.runs import Run, is_run
 from svae.runs._folder import writing
 from svae.sweep._grid import Plan, grid, is_done, neighbours
 
-IN_USE = 0.01  # of all frames
 FILE = "leaderboard.csv"
 
 

@@ -61,7 +61,7 @@ def test_split_windows_and_batches_of_views_equal_those_of_arrays_and_read_only_
 
 
 def test_checks_moments_and_units_of_views_equal_those_of_arrays(monkeypatch):
-    monkeypatch.setattr(views, "NUMBERS", 30)
+    monkeypatch.setattr(views, "BLOCK_NUMBERS", 30)
     arrays, _, records = lazy(event=(4, 2))
     arrays[1][3, 1] = np.nan
     held = data.Recordings(tuple(arrays), records.names)
@@ -97,7 +97,7 @@ def test_a_constant_stays_constant_over_many_blocks():
 
 
 def test_an_infinity_is_found_at_its_own_frame(monkeypatch):
-    monkeypatch.setattr(views, "NUMBERS", 30)
+    monkeypatch.setattr(views, "BLOCK_NUMBERS", 30)
     arrays, _, records = lazy()
     arrays[0][57, 2] = np.inf
     with pytest.raises(data.DataError, match=r"mouse 0 is infinite in column 2 at frame 57"):

@@ -120,7 +120,7 @@ def _pieces(c, name) -> Contents:
         y, notes = as_frames(source)
         return Contents([Piece(name, y)], None, notes)
     start = f"{name}-" if name else ""
-    read = [as_frames(part(source, i)) for i in range(c.shape[0])]
+    read = [as_frames(recording_of(source, i)) for i in range(c.shape[0])]
     said = Note(f"{c.name or 'its array'} {c.shape} is taken for {c.shape[0]} recordings, one along its first axis")
     return Contents([Piece(f"{start}{i}", y) for i, (y, _) in enumerate(read)], None, [said, *read[0][1]])
 
@@ -134,7 +134,7 @@ def _short_names(names):
     return ["-".join(path) for path in paths]
 
 
-def part(source: Any, number: int) -> Any:
+def recording_of(source: Any, number: int) -> Any:
     """Recording `number` of an array (N, T, ...)."""
     return source[number] if isinstance(source, np.ndarray) else source.part(number)
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-SMALLEST = 16  # batch whose last quarter goes on by itself
+SMALLEST_BATCH = 16  # batch whose last quarter goes on by itself
 
 
 def loop(more, step, state, args):
@@ -23,7 +23,7 @@ def loop(more, step, state, args):
     def many(size, batched, state, args):
         state = jax.tree.map(lambda a, own: a if own else jnp.broadcast_to(a, (size, *a.shape)), state, batched[0])
         axes = jax.tree.map(lambda own: 0 if own else None, batched[1])
-        few = size // 4 if size >= SMALLEST else 0
+        few = size // 4 if size >= SMALLEST_BATCH else 0
         state = _until(few, more, step, state, args, axes)
         if few:
             state = _last(few, more, step, state, args, axes)
