@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-SHARE = 0.01  # of all frames that a state in use has at least
+from svae.data.scores import IN_USE
 
 
 class Stretch(NamedTuple):
@@ -36,7 +36,7 @@ def bouts(paths: list[np.ndarray]) -> list[Stretch]:
 def in_use(paths: list[np.ndarray]) -> list[int]:
     """States with a share of the frames worth showing, the commonest first."""
     counts = np.bincount(np.concatenate(paths))
-    return [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] >= SHARE * counts.sum()]
+    return [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] >= IN_USE * counts.sum()]
 
 
 def median(every: list[Stretch], state: int) -> float:

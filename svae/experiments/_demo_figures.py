@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from svae.data.scores import matched
+from svae.data.scores import IN_USE, matched
 from svae.experiments import _figures
 from svae.queries import reconstruct
 
@@ -71,7 +71,7 @@ def _ethogram(axes, data, found, names, colours) -> None:
 def _actions(data, found, names):
     """For every state in use, frames of its longest bouts, one of every two."""
     labels = np.concatenate(found.labels)
-    states = [int(k) for k in np.argsort(-np.bincount(labels)) if np.mean(labels == k) > 0.01]
+    states = [int(k) for k in np.argsort(-np.bincount(labels)) if np.mean(labels == k) > IN_USE]
     figure = _figures.new_figure(10.0, 0.75 * len(states) + 0.6)
     for row, k in enumerate(states):
         b, start, length = _longest_bout(found.labels, k)

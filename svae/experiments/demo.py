@@ -12,7 +12,7 @@ import numpy as np
 from svae import runs
 from svae.config import Config
 from svae.data import mouse
-from svae.data.scores import adjusted_rand_index, bout_lengths, purity
+from svae.data.scores import IN_USE, adjusted_rand_index, bout_lengths, purity
 from svae.experiments import _demo_figures, _figures
 from svae.experiments._recorded import kept
 from svae.queries.inference import Segmentation
@@ -90,7 +90,7 @@ def _numbers(data, found, history, seconds, settings) -> dict:
         "ari": adjusted_rand_index(truth, labels),
         "purity": purity(truth, labels),
         "held_out_bound_per_frame": held[-1] if held else float("nan"),
-        "states_in_use": int(np.sum(share > 0.01)),
+        "states_in_use": int(np.sum(share > IN_USE)),
         "median_bout_frames": float(np.median(bout_lengths(found.labels))),
         "median_bout_frames_true": float(np.median(bout_lengths(list(data.labels)))),
         "fit_seconds": seconds,
