@@ -65,8 +65,10 @@ def _options(block: str, said: Any) -> Any:
 
 
 def _value(block: str, option: str, value: Any) -> Any:
-    """A number, a word, true or false, or words."""
+    """A number, a word, true or false, words, or whole numbers."""
     if isinstance(value, list | tuple) and all(isinstance(word, str) and re.fullmatch(r"\w*", word) for word in value):
+        return tuple(value)
+    if isinstance(value, list | tuple) and all(isinstance(n, int) for n in value):
         return tuple(value)
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value

@@ -50,7 +50,9 @@ def check_pgm(pgm: Graph) -> None:
         pgm: A graph; small sizes keep it quick.
     """
     with jax.enable_x64(True):
-        pgm = dataclasses.replace(graph(show=pgm.shown, **{n.name: n.block for n in pgm.nodes}), solve=_converged)
+        bent = any(node.block.nonlinear for node in pgm.nodes)
+        solve = _converged_step_by_step if bent else _converged
+        pgm = graph(show=pgm.shown, solve=solve, **{n.name: n.block for n in pgm.nodes})
         pgm = dataclasses.replace(pgm, ordinary=jax.tree.map(_random, pgm.ordinary))
         q = _generic(pgm)
         _check_parameters(pgm, q)
@@ -131,6 +133,10 @@ def _converged(f, words, args):
     return fixed_point(f, words, args, tolerance=1e-12, max_iterations=3000)
 
 
+def _converged_step_by_step(f, words, args):
+    return fixed_point(f, words, args, tolerance=1e-12, max_iterations=3000, free_steps=3000)
+
+
 def _generic(pgm: Graph) -> Any:
     """q(theta) after random latents and soft states."""
     rng = np.random.default_rng(0)
@@ -190,7 +196,8 @@ def _check_inference(pgm: Graph, q: Any) -> None:
         return jnp.sum(once.infer(moments, psi, mask, words, inputs=known).log_normalizer)
 
     d_words, d_psi = _compiled(jax.grad(bound, (0, 1)))(found.nodes(), psi)
-    for name, slope in d_words.items():
+    expanded = {node.name for node in pgm.nodes if node.block.nonlinear}  # about means, which are no such unknown
+    for name, slope in ((name, slope) for name, slope in d_words.items() if name not in expanded):
         words = f"what is said `back` to {name} is not the derivative of the bound that `infer` and `kl` give"
         _require(jnp.abs(slope) < 1e-6, words)
     away = jnp.abs(d_psi.h - jnp.where(mask[:, None], found.mean(), 0))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from svae._linalg import inv_tril, logdet_tril, mm, mT
+from svae._linalg import inv_tril, logdet_tril, mm, mT, mv
 from svae.expfam import MNIW, ConditionalMoments, LinearGaussian
 from svae.messages import GaussianSmoothed
 from svae.pgm._block import Said, Sizes
@@ -85,11 +85,18 @@ class Additive:
         return _log_prob(tables, q.mean, jnp.zeros((len(q.mean), 0), q.mean.dtype), said, i)
 
     def back_of_steps(
-        self, tables: AdditiveTables, q: GaussianSmoothed, said: Said, i: int, inputs: Float[Array, "N n"] | None = None
+        self,
+        tables: AdditiveTables,
+        q: GaussianSmoothed,
+        said: Said,
+        i: int,
+        inputs: Float[Array, "N n"] | None = None,
+        bend: Float[Array, "N D D+1"] | None = None,
     ) -> Float[Array, "N K"]:
-        """Of every step of a chain after the first."""
+        """Of every step of a chain after the first; of x_t less bend (x_t-1, 1) if given."""
         before = q.mean[:-1] if inputs is None else jnp.concatenate([q.mean[:-1], inputs], -1)
-        return _log_prob(tables, q.mean[1:], before, said, i)
+        x = q.mean[1:] if bend is None else q.mean[1:] - mv(bend[..., :-1], q.mean[:-1]) - bend[..., -1]
+        return _log_prob(tables, x, before, said, i)
 
     def penalty(self, tables: AdditiveTables, expected: Expected, q: GaussianSmoothed) -> Float[Array, " N"]:
         return steps_penalty(expected, q)

@@ -35,6 +35,7 @@ class AbstractBlock(ABC):
     given: str | tuple[str, ...]  # parents at the same frame: one conditional for each combination of their states
     after: str | tuple[str, ...] = ()  # parents at the frame before, whom `Markov` alone can have
     observed: bool = False  # whether it is the frame itself, or the frame's projection, and no network is between
+    nonlinear: bool = False  # whether q takes its conditional expanded about the mean of the last sweep, `said` last
     inputs: int = 0  # columns of known inputs that it takes: as `inputs` of tables, initialize, simulate and densities
 
     # --- parameters -----------------------------------------------------------------------------------------------
@@ -153,6 +154,13 @@ def columns(block: str, number: Any) -> None:
     """Raise unless a number of input columns is an integer of at least 0."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
         raise GraphError(f"inputs of {block} is how many columns it takes, an integer of at least 0, not {number!r}")
+
+
+def widths(block: str, hidden: Any) -> None:
+    """Raise unless hidden layers are a tuple of widths."""
+    whole = lambda n: isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1  # noqa: E731
+    if not isinstance(hidden, tuple) or not all(map(whole, hidden)):
+        raise GraphError(f"hidden of {block} must be a tuple of layer widths such as (32,), not {hidden!r}")
 
 
 def positive(block: str, what: str, value: Any) -> None:

@@ -103,17 +103,32 @@ def log_prob_of_steps(about: Residuals, q: GaussianSmoothed) -> Float[Array, "st
 
 def log_prob_of_driven(about: Residuals, q: GaussianSmoothed, inputs: Float[Array, "N n"]) -> Float[Array, "N K"]:
     """The same given u = (x_t-1, inputs, 1)."""
+    return log_prob_by_state(about, joint_of_steps(q, inputs))
+
+
+def log_prob_of_bent(
+    about: Residuals, q: GaussianSmoothed, inputs: Float[Array, "N n"] | None, bend: Float[Array, "N D D+1"]
+) -> Float[Array, "N K"]:
+    """The same of x_t less bend (x_t-1, 1)."""
+    pair = joint_of_steps(q, jnp.zeros((len(bend), 0), bend.dtype) if inputs is None else inputs)
+    slope, offset = bend[..., :-1], bend[..., -1]
+    D = offset.shape[-1]
+    mean = pair.mean_x - mv(slope, pair.mean_u[:, :D]) - offset
+    return log_prob_by_state(about, pair._replace(mean_x=mean, root_x=pair.root_x - mm(slope, pair.root_u[:, :D])))
+
+
+def joint_of_steps(q: GaussianSmoothed, inputs: Float[Array, "N n"]) -> Joint:
+    """Of x_t and (x_t-1, inputs, 1), for every step of a chain after the first."""
     mean, before, sqrt, gain, back = _steps(q)
     known = jnp.concatenate([inputs, jnp.ones_like(before[:, :1])], -1)
     roots = jnp.concatenate([mm(gain, sqrt), back], -1)
     none = jnp.zeros((*known.shape, roots.shape[-1]), roots.dtype)
-    pair = Joint(
+    return Joint(
         mean,
         jnp.concatenate([before, known], -1),
         jnp.concatenate([sqrt, jnp.zeros_like(back)], -1),
         jnp.concatenate([roots, none], -2),
     )
-    return log_prob_by_state(about, pair)
 
 
 def driven(expected: Expected, inputs: Float[Array, "N n"]) -> Expected:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -29,7 +30,7 @@ def log_prob(graph: Any, theta: Any, x: dict[str, Array], mask: Bool[Array, " T"
     scores = jnp.broadcast_to(scores, (T, *sizes)).reshape(T, total)
     if not sizes:
         return jnp.where(mask, scores[:, 0], 0)
-    if len(sizes) == 1 and graph.conjugate:
+    if len(sizes) == 1 and not jax.tree.leaves(getattr(graph.ordinary, next(iter(graph.discrete)), ())):
         (name,) = graph.discrete
         return graph.node(name).block.evidence(getattr(theta, name), scores, mask)
     alone = [name for name in graph.discrete if not hasattr(graph.node(name).block, "log_rows")]

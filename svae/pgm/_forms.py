@@ -19,6 +19,7 @@ from svae.pgm._conditional import (
     expect,
     joint_with_one,
     log_prob_by_state,
+    log_prob_of_bent,
     log_prob_of_driven,
     log_prob_of_steps,
     mix,
@@ -84,9 +85,17 @@ class Table:
         return towards(i, log_prob_by_state(tables, joint_with_one(q)), said)
 
     def back_of_steps(
-        self, tables: Residuals, q: GaussianSmoothed, said: Said, i: int, inputs: Float[Array, "N n"] | None = None
+        self,
+        tables: Residuals,
+        q: GaussianSmoothed,
+        said: Said,
+        i: int,
+        inputs: Float[Array, "N n"] | None = None,
+        bend: Float[Array, "N D D+1"] | None = None,
     ) -> Float[Array, "N K"]:
-        """Of every step of a chain after the first, u = (x_t-1, inputs, 1)."""
+        """Of every step of a chain after the first, u = (x_t-1, inputs, 1); of x_t less bend (x_t-1, 1) if given."""
+        if bend is not None:
+            return towards(i, log_prob_of_bent(tables, q, inputs, bend), said)
         found = log_prob_of_steps(tables, q) if inputs is None else log_prob_of_driven(tables, q, inputs)
         return towards(i, found, said)
 

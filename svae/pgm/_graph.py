@@ -20,7 +20,7 @@ from svae.expfam import Gaussian, LinearGaussian
 from svae.pgm import _density, _shown, _simulation, _start, _sweep
 from svae.pgm._block import names, parents, record
 from svae.pgm._check import check_inputs, ordered
-from svae.pgm._mean_field import implicit
+from svae.pgm._mean_field import implicit, step_by_step
 from svae.pgm._posterior import Posterior, expected_potential, side_by_side
 from svae.pgm._sweep import Node
 from svae.pgm._words import title
@@ -159,9 +159,9 @@ class Graph(eqx.Module):
         known, frame by frame; those of frame t act on the step into it.
         """
         args = self.tables(moments, self._known(inputs, mask)), self.by_block(potentials) | (states or {}), mask
-        words, residual = {}, jnp.zeros(())
-        if self.discrete:
-            found = self.solve(self.sweep, self.no_word(args) | (start or {}), args)
+        words, residual = self.no_word(args), jnp.zeros(())
+        if words:
+            found = self.solve(self.sweep, words | (start or {}), args)
             words, residual = found.value, found.residual
         q = _sweep.factors(self.nodes, words, args)
         factors = [node.block.factor(q[node.name]) for node in self.nodes]
@@ -179,8 +179,9 @@ class Graph(eqx.Module):
         """What stands in for each conditional that is not conjugate."""
         parts, found = self.parts(), []
         for node in self.nodes:
-            if node.driver is not None:
-                columns = parts[node.driver].start, parts[node.driver].stop
+            x = node.name if node.block.nonlinear else node.driver
+            if x is not None:
+                columns = parts[x].start, parts[x].stop
                 now = _sweep.now_of(node, q)
                 found.append(node.block.surrogate(tables[node.name], q[node.name], now, columns))
         return tuple(found)
@@ -216,7 +217,8 @@ class Graph(eqx.Module):
     def no_word(self, args: tuple) -> dict[str, Float[Array, "T _"]]:
         """The unknown of the fixed point before anything is said."""
         _, psi, mask = args
-        return _sweep.no_word(self.nodes, mask, next(iter(psi.values())).h.dtype)
+        words = _sweep.no_word(self.nodes, mask, next(iter(psi.values())).h.dtype)
+        return words | _sweep.begun(self.nodes, psi, mask)
 
     @property
     def sweep(self) -> Callable:
@@ -309,7 +311,7 @@ class Graph(eqx.Module):
         return dataclasses.replace(self, ordinary=self._record(found))
 
 
-def graph(*, show: str | None = None, solve: Callable = implicit, **blocks: Any) -> Graph:
+def graph(*, show: str | None = None, solve: Callable | None = None, **blocks: Any) -> Graph:
     """A latent graph of named blocks: graph(z=Markov(20), x=Dynamics(8, given="z")).
 
     `show` names the discrete block that stands for all where there is room for one (default: the one nearest to x).
@@ -317,7 +319,7 @@ def graph(*, show: str | None = None, solve: Callable = implicit, **blocks: Any)
 
     Args:
         show: The name of a discrete block.
-        solve: How mean field finds its fixed point, and how derivatives go through it.
+        solve: How mean field finds its fixed point, and how derivatives go through it; None for the usual way.
         blocks: The blocks by name, parents before or after their children.
 
     Returns:
@@ -333,7 +335,8 @@ def graph(*, show: str | None = None, solve: Callable = implicit, **blocks: Any)
     drivers = [{} if node.driver is None else {"driver": blocks[node.driver].size} for node in nodes]
     prior = of([node.block.prior(node.every_size, **driver) for node, driver in zip(nodes, drivers, strict=True)])
     ordinary = of([node.block.ordinary(driver.get("driver", 0)) for node, driver in zip(nodes, drivers, strict=True)])
-    return Graph(prior, nodes, _nearest(nodes) if show is None else show, solve, ordinary)
+    usual = step_by_step if any(node.block.nonlinear for node in nodes) else implicit
+    return Graph(prior, nodes, _nearest(nodes) if show is None else show, solve or usual, ordinary)
 
 
 def _in_place(name: str, blocks: dict[str, Any]) -> Node:

@@ -15,6 +15,12 @@ def implicit(f, node, args) -> FixedPoint:
     return fixed_point(f, node, args, tolerance=TOLERANCE, max_iterations=MAX_ITERATIONS)
 
 
+def step_by_step(f, node, args) -> FixedPoint:
+    """Without leaps, which may not end where conditionals are expanded about the last mean."""
+    found = {"tolerance": TOLERANCE, "max_iterations": MAX_ITERATIONS, "free_steps": MAX_ITERATIONS}
+    return fixed_point(f, node, args, **found)
+
+
 def last_sweep(f, node, args) -> FixedPoint:
     """Gradient through the last sweep only."""
     return one_step(f, node, args, tolerance=TOLERANCE, max_iterations=MAX_ITERATIONS)

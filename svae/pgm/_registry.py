@@ -11,7 +11,7 @@ from svae.named import Sizes, find
 from svae.pgm._block import AbstractBlock, GraphError, names, parents
 from svae.pgm._check import RESERVED, ordered
 from svae.pgm._graph import Graph, graph
-from svae.pgm._mean_field import implicit
+from svae.pgm._mean_field import implicit, step_by_step
 from svae.pgm.choice import Choice
 from svae.pgm.dynamics import Dynamics
 from svae.pgm.markov import Markov
@@ -120,6 +120,8 @@ def _plain(name: str, option: str, value: Any, field: dataclasses.Field) -> Any:
     if (field.type is int or type(default) is int) and not (number and isinstance(value, int)):
         raise GraphError(f"{option} of {name} must be a whole number, not {value!r}")
     words = value if isinstance(value, tuple) else (value,)
+    if field.type == tuple[int, ...]:
+        return words  # the block says what is wrong
     if isinstance(default, tuple) and not all(isinstance(word, str) for word in words):
         raise GraphError(f"{option} of {name} must be the name of a block, or a list of names, not {value!r}")
     if isinstance(default, float) and not (number and 0 <= value < math.inf):
@@ -142,7 +144,7 @@ def to_tables(pgm: Graph) -> dict[str, Any] | None:
         A table for each block.
     """
     kinds = {kind: name for name, kind in BLOCKS.items()}
-    if pgm.solve is not implicit or any(type(node.block) not in kinds for node in pgm.nodes):
+    if pgm.solve not in (implicit, step_by_step) or any(type(node.block) not in kinds for node in pgm.nodes):
         return None
     tables: dict[str, Any] = {node.name: _table(node.block, kinds) for node in pgm.nodes}
     again = from_tables(tables)

@@ -3,7 +3,8 @@
 Parents come before their children, so what a parent says forward is known when a child is inferred; a block that a
 latent of the frame before drives comes before that latent, which it says something back to. What is not known in time
 is the unknown of the fixed point, by name: what children say back to each discrete block, its node potentials, and what
-each parent of the frame before says, "z after x".
+each parent of the frame before says, "z after x". That of a continuous block is the mean about which its conditional
+is expanded, where it is not linear.
 
 A sweep infers every block, then forms the potentials again, from the last discrete block to the first; a block that
 has new ones is inferred again before the next is asked. With one discrete block that is block ascent of two chains.
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from svae.expfam import Gaussian
+from svae.pgm import _nonlinear
 from svae.pgm._block import AbstractBlock, Said, Sizes
 
 
@@ -60,6 +62,12 @@ def no_word(nodes: Nodes, mask: Bool[Array, " T"], dtype: Any) -> dict[str, Floa
     return words
 
 
+def begun(nodes: Nodes, psi: dict, mask: Bool[Array, " T"]) -> dict[str, Float[Array, "T D"]]:
+    """Where the means begin about which conditionals are expanded."""
+    bent = [node.name for node in nodes if node.block.nonlinear]
+    return {name: jnp.where(mask[:, None], _nonlinear.begun(psi[name]), 0) for name in bent}
+
+
 def factors(nodes: Nodes, words: dict, args: tuple) -> dict[str, Any]:
     """q of every block in turn, from the words."""
     q: dict[str, Any] = {}
@@ -77,7 +85,9 @@ def sweep(nodes: Nodes, words: dict, args: tuple) -> dict:
         words[node.name] = jnp.where(mask[:, None], _word(nodes, node.name, q, words, tables), 0)
         if node is not discrete[0]:
             q[node.name] = _infer(nodes, node, q, words, args)
-    return words | {name: jnp.where(mask[:, None], said, 0) for name, said in heard(nodes, q, tables).items()}
+    later = heard(nodes, q, tables)
+    later |= {n.name: n.block.expand(q[n.name], words[n.name]) for n in nodes if n.block.nonlinear}
+    return words | {name: jnp.where(mask[:, None], said, 0) for name, said in later.items()}
 
 
 def heard(nodes: Nodes, q: dict, tables: dict) -> dict[str, Float[Array, "T _"]]:
@@ -120,6 +130,7 @@ def _marginals(node: Node, q: dict, words: dict) -> Said:
 
 def _said(node: Node, q: dict, words: dict) -> Said:
     said = _marginals(node, q, words)
+    said = (*said, words[node.name]) if node.block.nonlinear else said
     return said if node.driver is None else (*said, words[after(node, node.driver)])
 
 

@@ -42,8 +42,8 @@ class _Walk(NamedTuple):
     change: Any
 
 
-def _iterate(f, x0, args, tolerance, max_iterations) -> FixedPoint:
-    """Applications of f, every other one of them followed by a leap along the change that it made.
+def _iterate(f, x0, args, tolerance, max_iterations, free_steps=FREE_STEPS) -> FixedPoint:
+    """Applications of f, after some every other one of them followed by a leap along the change that it made.
 
     Where f closes in slowly, each change is about a constant times the one before: their sum is known (Aitken 1926).
     """
@@ -55,7 +55,7 @@ def _iterate(f, x0, args, tolerance, max_iterations) -> FixedPoint:
         x, taken = f(walk.point.value, args), walk.point.iterations
         change = _subtract(x, walk.point.value)
         residual = _size(change)
-        leaps = (residual > tolerance) & (taken >= FREE_STEPS) & (taken % 2 == 1) & (taken + 1 < max_iterations)
+        leaps = (residual > tolerance) & (taken >= free_steps) & (taken % 2 == 1) & (taken + 1 < max_iterations)
         x = jax.tree.map(lambda x, now, before: x + jnp.where(leaps, _rest(now, before), 0), x, change, walk.change)
         return _Walk(FixedPoint(x, residual, taken + 1), change)
 
@@ -71,17 +71,17 @@ def _rest(now, before):
     return ratio / (1 - ratio) * now
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 3, 4))
-def _implicit(f, x0, args, tolerance, max_iterations):
-    return _iterate(f, x0, args, tolerance, max_iterations)
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 3, 4, 5))
+def _implicit(f, x0, args, tolerance, max_iterations, free_steps):
+    return _iterate(f, x0, args, tolerance, max_iterations, free_steps)
 
 
-def _implicit_forward(f, x0, args, tolerance, max_iterations):
-    point = _implicit(f, x0, args, tolerance, max_iterations)
+def _implicit_forward(f, x0, args, tolerance, max_iterations, free_steps):
+    point = _implicit(f, x0, args, tolerance, max_iterations, free_steps)
     return point, (point.value, args)
 
 
-def _implicit_backward(f, tolerance, max_iterations, kept, cotangent):
+def _implicit_backward(f, tolerance, max_iterations, free_steps, kept, cotangent):
     """Solves u = ct + (df/dx)' u to a tenth of the tolerance relative to ct; then u is pulled through args."""
     x, args = kept
     ct, restore = ravel_pytree(cotangent.value)
@@ -135,7 +135,7 @@ def _ratio(x, y):
 _implicit.defvjp(_implicit_forward, _implicit_backward)
 
 
-def fixed_point(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedPoint:
+def fixed_point(f, x0, args, *, tolerance: float, max_iterations: int, free_steps: int = FREE_STEPS) -> FixedPoint:
     """Iterates x = f(x, args) until no entry changes by more than tolerance; the derivative is implicit, and 0 for x0.
 
     f takes all it depends on through args (a pytree): it must not close over traced values.
@@ -146,11 +146,12 @@ def fixed_point(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedP
         args: What f depends on.
         tolerance: The largest change of an entry at which it ends.
         max_iterations: The number at which it ends in any case.
+        free_steps: Those before the first leap along the changes; `max_iterations` of them for none.
 
     Returns:
         `FixedPoint`: x, the iterations and the last change.
     """
-    return _implicit(f, x0, args, tolerance, max_iterations)
+    return _implicit(f, x0, args, tolerance, max_iterations, free_steps)
 
 
 def unrolled(f, x0, args, *, steps: int) -> FixedPoint:
