@@ -64,8 +64,8 @@ class Dynamics(AbstractBlock):
     """`given` parents choose A, B, b and the noise; `add` parents each add an offset to x_t, whose A they share.
 
     `inputs` is the number of columns of u, known at every frame. An `observed` x is the frame itself or its projection.
-    `hidden` are widths of the layers of a network g that is added, x_t = A x_{t-1} + B u_t + b + g(x_{t-1}, u_t) + noise,
-    the same for all states of the parents; () leaves the linear map alone.
+    `hidden` are widths of the layers of a network that adds g(x_{t-1}, u_t) to the mean of x_t, the same for all states
+    of the parents; () leaves the linear map alone.
     """
 
     size: int
