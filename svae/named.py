@@ -67,6 +67,7 @@ class Named(NamedTuple):
     tables: Callable[[Sizes], Any]
 
 
+BEND = (32,)  # widths of the hidden layers of the network in `nlds`
 MOODS, SLOW = 3, 100.0  # states of the upper chain of `hierarchical`, and its prior counts on staying in one
 
 MODELS: dict[str, Named] = {
@@ -86,6 +87,10 @@ MODELS: dict[str, Named] = {
         lambda s: {"z": s.chain(), "x": s.normal("z")},
     ),
     "lds": Named("A latent that moves smoothly: a linear dynamical system.", lambda s: {"x": s.dynamics()}),
+    "nlds": Named(
+        "As lds, and a small network bends the movement, as of a limit cycle: a nonlinear dynamical system.",
+        lambda s: {"x": s.dynamics() | {"hidden": BEND}},
+    ),
     "slds": Named(
         "States that follow each other, each with movements of its own: a switching linear dynamical system.",
         lambda s: {"z": s.chain(), "x": s.dynamics("z")},

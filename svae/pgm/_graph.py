@@ -136,6 +136,7 @@ class Graph(eqx.Module):
         for node in self.nodes:
             K, D = int(np.prod(node.sizes)) if node.sizes else ALONE, node.block.size
             found += 4 * K * D * (D + 1) if node.block.continuous else 2 * D * getattr(node.block, "longest", 0)
+            found += 2 * (D + 1) * sum(getattr(node.block, "hidden", ()))
         return found
 
     def node(self, name: str) -> Node:

@@ -7,6 +7,8 @@ KNOWN = {  # kinds of blocks with how many parents each -> the name of the field
     ("Choice 0", "Normal 1"): "a mixture of Gaussians",
     ("Markov 0", "Normal 1"): "a hidden Markov model",
     ("Dynamics 0",): "a linear dynamical system",
+    ("Dynamics 0 nonlinear",): "a nonlinear dynamical system",
+    ("Markov 0", "Dynamics 1 nonlinear"): "a switching nonlinear dynamical system",
     ("Markov 0", "Dynamics 1"): "a switching linear dynamical system",
     ("SemiMarkov 0", "Normal 1"): "a hidden semi-Markov model",
     ("SemiMarkov 0", "Dynamics 1"): "a switching linear dynamical system with durations",
@@ -60,7 +62,9 @@ def _sized(node: Any) -> str:
     """Kind and size of a block."""
     size = f"{node.block.size} {'dimensions' if node.block.continuous else 'states'}"
     longest = getattr(node.block, "longest", None)
-    return f"{type(node.block).__name__}, {size}" + (f", bouts of at most {longest} frames" if longest else "")
+    bouts = f", bouts of at most {longest} frames" if longest else ""
+    bend = f", with a network of {_listed([str(n) for n in node.block.hidden])}" if node.block.nonlinear else ""
+    return f"{type(node.block).__name__}, {size}{bouts}{bend}"
 
 
 def _words(node: Any) -> str:
@@ -77,7 +81,7 @@ def _lag(node: Any) -> str:
 
 
 def _seen(node: Any) -> str:
-    return " observed" if node.block.observed else ""
+    return (" nonlinear" if node.block.nonlinear else "") + (" observed" if node.block.observed else "")
 
 
 def _listed(words: list[str]) -> str:
