@@ -112,7 +112,7 @@ def _nearest(word: Any, known: Mapping[str, Any]) -> str:
 
 def _plain(name: str, option: str, value: Any, field: dataclasses.Field) -> Any:
     """A value of the type of the option's default: TOML's lists are tuples here, and whole numbers may be counts."""
-    value = tuple(value) if isinstance(value, list) else value
+    said, value = value, tuple(value) if isinstance(value, list) else value
     default = field.default
     if isinstance(default, bool) and not isinstance(value, bool):
         raise GraphError(f"{option} of {name} must be true or false, not {value!r}")
@@ -121,7 +121,9 @@ def _plain(name: str, option: str, value: Any, field: dataclasses.Field) -> Any:
         raise GraphError(f"{option} of {name} must be a whole number, not {value!r}")
     words = value if isinstance(value, tuple) else (value,)
     if field.type == tuple[int, ...]:
-        return words  # the block says what is wrong
+        if not isinstance(value, tuple) or not all(isinstance(n, int) for n in value):
+            raise GraphError(f"{option} of {name} must be a list of layer widths such as [32], not {said!r}")
+        return value
     if isinstance(default, tuple) and not all(isinstance(word, str) for word in words):
         raise GraphError(f"{option} of {name} must be the name of a block, or a list of names, not {value!r}")
     if isinstance(default, float) and not (number and 0 <= value < math.inf):
