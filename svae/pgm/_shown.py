@@ -5,9 +5,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from svae._linalg import cholesky
+from svae._linalg import cholesky, mm, mT
 from svae.expfam import NIW, LinearGaussian
+from svae.pgm import _nonlinear
+from svae.pgm._nonlinear import Expansion
 from svae.pgm._sweep import Node
 
 
@@ -37,18 +40,42 @@ def _child(graph: Any, name: str) -> Node | None:
 def conditionals(graph: Any, q: Any) -> LinearGaussian | None:
     """x_t given each state that is shown."""
     child = None if graph.shown is None else _child(graph, graph.shown)
-    node = child or next(node for node in graph.nodes if node.block.continuous)
+    node = _of(graph)
     tables = list(getattr(q, node.name))
     if not tables:
         return None
     each = node.block.form.by_state(_at_mean(tables[-1]), node.sizes)
     if node.block.inputs:
         each = each._replace(W=jnp.delete(each.W, np.arange(node.block.size, each.W.shape[-1] - 1), -1))
+    if node.block.nonlinear:
+        each = each._replace(W=each.W + _about_0(graph, node).map)
     if child is None or len(node.sizes) == 1:
         return each
     place = node.parents.index(graph.shown)
     others = tuple(axis for axis in range(len(node.sizes)) if axis != place)
     return jax.tree.map(lambda a: jnp.mean(a.reshape(*node.sizes, *a.shape[1:]), others), each)
+
+
+def beyond(graph: Any, x: Float[Array, "N D"]) -> Float[Array, "N D"] | None:
+    """What a network adds to those conditionals at x, with inputs of 0."""
+    node = _of(graph)
+    if not node.block.nonlinear:
+        return None
+    g, (about, level, slope) = getattr(graph.ordinary, node.name), _about_0(graph, node)
+    return _nonlinear.value(g, x, jnp.zeros((len(x), node.block.inputs), x.dtype)) - level - mm(x - about, mT(slope[0]))
+
+
+def _of(graph: Any) -> Node:
+    """The continuous block that conditionals speak of: the child of the discrete one that is shown, or the first."""
+    child = None if graph.shown is None else _child(graph, graph.shown)
+    return child or next(node for node in graph.nodes if node.block.continuous)
+
+
+def _about_0(graph: Any, node: Node) -> Expansion:
+    """The network about x = 0 and inputs of 0."""
+    g = getattr(graph.ordinary, node.name)
+    none = lambda n: jnp.zeros((1, n), g.out.dtype)  # noqa: E731
+    return _nonlinear.expansion(g, none(node.block.size), none(node.block.inputs))
 
 
 def _at_mean(family: Any) -> LinearGaussian:

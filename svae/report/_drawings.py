@@ -151,7 +151,8 @@ def _of_latents(material: Material, found: Conditionals | None) -> Iterator[Draw
     words = f"Every frame at the posterior mean of its latent, coloured by {how}."
     yield Drawing("latents", "latents", words, latents(material, leading))
     if material.pgm.dynamic and not material.pgm.discrete:
-        words = f"The fitted dynamics: {turns(spectrum(found, 0), material.fps)}."
+        where = "" if found.beyond is None else ", near the centre of the latents"
+        words = f"The fitted dynamics{where}: {turns(spectrum(found, 0), material.fps)}."
         yield Drawing("dynamics", "latents", words, dynamics_figure(material, found, leading, 0))
 
 

@@ -1,7 +1,9 @@
 """What the fitted states say of the latent: mean dynamics, their spectra, and how far states are from each other."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
@@ -15,6 +17,7 @@ class Conditionals(NamedTuple):
 
     W: Float[np.ndarray, "K D U"]
     Q: Float[np.ndarray, "K D D"]
+    beyond: Callable | None = None  # of x (N, D): what a network adds; W has its expansion about 0 already
 
 
 def conditionals(model: Any) -> Conditionals | None:
@@ -23,7 +26,9 @@ def conditionals(model: Any) -> Conditionals | None:
     if found is None:
         return None
     root = np.asarray(found.sqrt, float)
-    return Conditionals(np.asarray(found.W, float), root @ np.swapaxes(root, 1, 2))
+    bends = model.pgm.beyond(jnp.zeros((1, found.W.shape[-2]))) is not None
+    beyond = (lambda x: np.asarray(model.pgm.beyond(jnp.asarray(x, found.W.dtype)))) if bends else None
+    return Conditionals(np.asarray(found.W, float), root @ np.swapaxes(root, 1, 2), beyond)
 
 
 def has_dynamics(found: Conditionals | None) -> bool:

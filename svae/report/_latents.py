@@ -93,4 +93,5 @@ def _flow(found, plane, k, middle, p):
     """(..., 2): where a point of the plane goes in one frame."""
     x = middle + (p - (middle - plane.centre) @ plane.axes) @ plane.axes.T
     A, b = found.W[k, :, :-1], found.W[k, :, -1]
-    return (x @ A.T + b - x) @ plane.axes
+    added = 0 if found.beyond is None else found.beyond(x.reshape(-1, len(A))).reshape(x.shape)
+    return (x @ A.T + b + added - x) @ plane.axes

@@ -36,7 +36,7 @@ def dynamics_figure(material: Material, found: Conditionals, plane: Plane, k: in
     several = bool(material.pgm.discrete)
     shown = examples(material.stretches, k, _sizes(material), 3, 0, 1) if several else []
     portrait(right, material, found, plane, k, shown)
-    right.set_title("flow A x + b − x", fontsize=11)
+    right.set_title("flow A x + b − x" if found.beyond is None else "flow A x + b + g(x) − x", fontsize=11)
     return figure
 
 

@@ -204,7 +204,7 @@ def test_the_expansion_is_the_derivative(x64):
 
 
 def test_sweeps_settle_for_networks_that_bend_much(x64, compiled):
-    """Of 40 frames, half of them missing, with slopes above 1: 30 sweeps leave little, where whole steps would swing."""
+    """Of 40 frames, half of them missing, slopes above 1: 30 sweeps leave little, where whole steps swing."""
     pgm = graph(x=Dynamics(2, hidden=(8,)))
     q, rng = complete(pgm), np.random.default_rng(0)
     J = jnp.asarray(np.eye(2) * rng.integers(0, 2, size=(40, 1, 1)) * 4.0)
