@@ -62,13 +62,20 @@ def step_html(step: Any) -> str:
 def answer_text(answer: Any) -> str:
     """One line of what a query gave: its recordings, and the shape of each field."""
     names = f"{len(answer.names)} recording{'' if len(answer.names) == 1 else 's'}"
-    fields = (f"{name} {_shape(getattr(answer, name))}" for name in answer._fields if name != "names")
-    return f"{type(answer).__name__} of {names}: {', '.join(fields)}"
+    fields = (f"{name} {_shape(getattr(answer, name))}" for name in answer._fields if name not in ("names", "blocks"))
+    return f"{type(answer).__name__} of {names}: {', '.join(fields)}{_of_blocks(answer)}"
 
 
 def arrays_text(answer: Any) -> str:
     """One line of a tuple of arrays."""
-    return f"{type(answer).__name__}: " + ", ".join(f"{f} {_shape(getattr(answer, f))}" for f in answer._fields)
+    fields = (f"{name} {_shape(getattr(answer, name))}" for name in answer._fields if name != "blocks")
+    return f"{type(answer).__name__}: {', '.join(fields)}{_of_blocks(answer)}"
+
+
+def _of_blocks(answer: Any) -> str:
+    """The names of the discrete blocks, where there are several."""
+    blocks = getattr(answer, "blocks", ())
+    return f", blocks {' and '.join(blocks)}" if len(blocks) > 1 else ""
 
 
 def state_text(state: Any) -> str:

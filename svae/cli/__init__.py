@@ -1,6 +1,7 @@
 """The command line; numpy, jax and the rest are imported only when a command needs them."""
 
 import contextlib
+import inspect
 import os
 import signal
 import sys
@@ -80,13 +81,25 @@ def _missing(error: MissingArgumentError) -> str:
     return f"{verb.removeprefix('svae ')} needs {error.argument.name}; see {verb} --help."
 
 
+def _too_many(error: UnusedCliTokensError) -> str:
+    """Words that have no place; beside DATA they are the files of a pattern that the shell has taken apart."""
+    chain = error.command_chain or ()
+    if chain and (function := app[chain[0]].default_command) is not None:
+        parameters = inspect.signature(function).parameters.values()
+        names = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
+        if names and "data" not in names:
+            extra, takes = ", ".join(map(repr, error.unused_tokens)), " and ".join(name.upper() for name in names)
+            return f"svae {chain[0]} takes {takes} alone; {extra} has no place. See svae {chain[0]} --help."
+    return f'{error} Quote a pattern: "day1/*.csv". See svae --help.'
+
+
 def _run(arguments, json):
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()
         return code
     except UnusedCliTokensError as error:
-        return tell(f'{error} Quote a pattern: "day1/*.csv". See svae --help.', USAGE, json)
+        return tell(_too_many(error), USAGE, json)
     except MissingArgumentError as error:
         return tell(_missing(error), USAGE, json)
     except CycloptsError as error:

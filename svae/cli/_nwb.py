@@ -6,14 +6,23 @@ Each object carries its type, its namespace and an id, as the format's schema as
 import datetime
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 VERSION = "2.8.0"
 
 
-def write(file: Path, name: str, created: str, found: Any, bouts: list, names: dict[int, str]) -> None:
+class Part(NamedTuple):
+    """What is said of one discrete block; without a name where there are not several."""
+
+    block: str | None
+    found: Any  # the posterior
+    bouts: list
+    names: dict[int, str]
+
+
+def write(file: Path, name: str, created: str, parts: list[Part]) -> None:
     """One session: the posterior of one recording. NWB asks for a start time: that of the run, as no other is known."""
     from svae.data.readers.optional import need
 
@@ -23,12 +32,21 @@ def write(file: Path, name: str, created: str, found: Any, bouts: list, names: d
         _root(target, name, _moment(created), text)
         module = target.create_group("processing/behavior")
         _typed(module, "ProcessingModule", {"description": "states and latents found by svae"})
-        _series(module, "state", found.state, found.time, "index", "most probable state")
-        _series(module, "state_probability", found.probability, found.time, "1", "posterior probability of each state")
+        for i, part in enumerate(parts):
+            _states(target, module, part, f"_{part.block}" if i else "", text)
+        found = parts[0].found
         _series(module, "latent_mean", found.mean, found.time, "a.u.", "posterior mean of the latent")
         _series(module, "latent_sd", found.sd, found.time, "a.u.", "posterior standard deviation of the latent")
         _series(module, "reconstruction_error", found.error, found.time, "a.u.", "root mean square error of the frame")
-        _intervals(target.create_group("intervals/bouts"), bouts, names, text)
+
+
+def _states(target, module, part: Part, end: str, text) -> None:
+    """The states of one block and their bouts; the names of all blocks but the first end with theirs."""
+    found, of = part.found, f" of {part.block}" if part.block else ""
+    _series(module, f"state{end}", found.state, found.time, "index", f"most probable state{of}")
+    words = f"posterior probability of each state{of}"
+    _series(module, f"state_probability{end}", found.probability, found.time, "1", words)
+    _intervals(target.create_group(f"intervals/bouts{end}"), part.bouts, part.names, text)
 
 
 def _moment(created):

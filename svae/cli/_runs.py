@@ -171,7 +171,8 @@ def summary(run: Any) -> dict[str, Any]:
         "held_out": run.held_out(),
         "states_in_use": last.get("states_in_use"),
         "seconds": last.get("seconds"),
-        **_bouts(run),
+        **_bouts(run.each()[0]),
+        **_blocks(run),
         **_trust(run),
         "warnings": run.warnings(),
     }
@@ -192,6 +193,16 @@ def _bouts(run):
         f"median_bout_{unit}": statistics.median(lengths) if lengths else None,
         f"target_duration_{unit}": _target(run, unit),
     }
+
+
+def _blocks(run):
+    """The same of every discrete block, where there are several: as a list for programs and a line for people."""
+    parts = run.each()
+    if len(parts) < 2:
+        return {}
+    rows = [{"block": part.block, "states": part.blocks[part.block]} | _bouts(part) for part in parts]
+    told = ", ".join(f"{row['block']} {row['states_in_use']} of {row['states']} states in use" for row in rows)
+    return {"discrete_blocks": told, "blocks": rows}
 
 
 def _target(run, unit):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from svae.cli._app import Json, verb
-from svae.cli._print import print_json, print_table, report
+from svae.cli._print import print_json, print_table, report, say
 
 SHOWN = 12  # rows of each table on the screen
 
@@ -23,7 +23,7 @@ def compare(
     """Compare groups of animals: how much each state is used, how long it lasts, and what follows it.
 
     The animal is the unit, never the frame: at least 3 in each group. RUN/compare/BY gets the tables, figures and a
-    paragraph of methods.
+    paragraph of methods. Of several discrete blocks each has a folder there.
 
     Args:
         run: The run folder, or a folder that `svae apply` wrote.
@@ -40,11 +40,30 @@ def compare(
         names = room.recordings_of(room.bouts_of(run))
         report({"template": str(room.write_template(file, names, by)), "recordings": len(names)}, str(run), json)
         return
-    done = room.compare(run, by, groups, reference)
+    done = _each(run, by, groups, reference)
     if json:
-        print_json(room.summary(done) | {"tables": done.tables})
-    else:
-        _show(done)
+        told = [room.summary(one) | {"tables": one.tables} for one in done]
+        print_json(told[0] if not done[0].block else {"blocks": told})
+        return
+    for one in done:
+        _show(one)
+
+
+def _each(run: Path, by: str, groups: Path | None, reference: str | None) -> list[Any]:
+    """The comparison of each discrete block; one of which all frames are in one state is left out with a sentence."""
+    from svae import compare as room
+    from svae.data import DataError
+
+    done, why = [], []
+    for block in room.blocks_in(run):
+        try:
+            done.append(room.compare(run, by, groups, reference, block))
+        except DataError as error:
+            why.append(error)
+    if not done:
+        raise why[0]
+    say(f"{block_error}." for block_error in why)
+    return done
 
 
 def _show(done: Any):
@@ -53,7 +72,8 @@ def _show(done: Any):
         several = len(done.study.groups) > 2
         largest = sorted(rows, key=lambda row: -abs(row["g"] or 0))[:SHOWN]
         called = sum(row["differs"] for row in rows)
-        title = f"{name}: {called} of {len(rows)} differ (false discovery rate 5 %)"
+        of = f" of {done.block}" if done.block else ""
+        title = f"{name}{of}: {called} of {len(rows)} differ (false discovery rate 5 %)"
         if len(rows) > SHOWN:
             title += f"; the {SHOWN} largest effects"
         shown = [_cells(row, several) for row in largest]

@@ -38,19 +38,30 @@ def export(
 
 
 def columns(run: Any, name: str) -> dict[str, Any]:
-    """One column per number of a frame: time_s, state, name, probability, latent_0, ..., error."""
-    import numpy as np
+    """One column per number of a frame: time_s, state, name, probability, latent_0, ..., error.
 
-    found, names = run.posterior(name), run.names
-    K, D = found.probability.shape[1], found.mean.shape[1]
+    Of several discrete blocks the shown one has these names; those of every other one end with its name.
+    """
+    found, D = run.posterior(name), run.posterior(name).mean.shape[1]
+    states = [_of_states(part, name, f"_{part.block}" if i else "") for i, part in enumerate(run.each())]
     return {
         "frame" if _counts_frames(run) else "time_s": found.time,
-        "state": found.state,
-        "state_name": np.array([_name(k, names) for k in found.state]),
-        **{f"probability_{k}": found.probability[:, k] for k in range(K)},
+        **{column: values for part in states for column, values in part.items()},
         **{f"latent_{d}": found.mean[:, d] for d in range(D)},
         **{f"latent_sd_{d}": found.sd[:, d] for d in range(D)},
         "reconstruction_error": found.error,
+    }
+
+
+def _of_states(run, name, end) -> dict[str, Any]:
+    """The columns of one block."""
+    import numpy as np
+
+    found, names = run.posterior(name), run.names
+    return {
+        f"state{end}": found.state,
+        f"state_name{end}": np.array([_name(k, names) for k in found.state]),
+        **{f"probability{end}_{k}": found.probability[:, k] for k in range(found.probability.shape[1])},
     }
 
 
@@ -62,12 +73,15 @@ def _csv(run, name, stem) -> Path:
 
 def _bouts(run, file) -> Path:
     """bouts.csv with a last column for the names."""
-    from svae.runs._posterior import edges_of, head_of
+    from svae.runs._posterior import block_of, edges_of, head_of
 
-    names = run.names
-    found = run.bouts()
-    rows = ((b.recording, b.state, *edges_of(b), f"{b.probability:.4f}", _name(b.state, names)) for b in found)
-    return _table(file, (*head_of(found), "state_name"), rows)
+    parts = [(part.names, part.bouts()) for part in run.each()]
+    rows = (
+        (b.recording, b.state, *edges_of(b), f"{b.probability:.4f}", *block_of(b), _name(b.state, names))
+        for names, found in parts
+        for b in found
+    )
+    return _table(file, (*head_of([b for _, found in parts for b in found]), "state_name"), rows)
 
 
 def _counts_frames(run) -> bool:
@@ -114,24 +128,29 @@ def _counted(file, run, name):
     import numpy as np
     from scipy.io import netcdf_file
 
-    found, names = run.posterior(name), run.names
     file.write_bytes(run.answers(name).read_bytes())
     with netcdf_file(str(file), "a") as target:
-        state = target.variables["state"]
-        state[:], target.variables["state_probability"][:] = found.state, found.probability
-        state.flag_values = np.arange(found.probability.shape[1], dtype=np.int32)
-        state.flag_meanings = " ".join("_".join(_name(int(k), names).split()) for k in state.flag_values).encode()
+        for i, part in enumerate(run.each()):
+            end, found, names = f"_{part.block}" if i else "", part.posterior(name), part.names
+            state = target.variables[f"state{end}"]
+            state[:], target.variables[f"state_probability{end}"][:] = found.state, found.probability
+            state.flag_values = np.arange(found.probability.shape[1], dtype=np.int32)
+            state.flag_meanings = " ".join("_".join(_name(int(k), names).split()) for k in state.flag_values).encode()
 
 
 def _nwb(run, name, stem) -> Path:
     from svae._sealed import replace_by
-    from svae.cli._nwb import write
+    from svae.cli._nwb import Part, write
 
     file = stem.with_name(f"{stem.name}.nwb")
-    bouts = [bout for bout in run.bouts() if bout.recording == name]
+    parts = [Part(p.block, p.posterior(name), _bouts_of(p, name), p.names) for p in run.each()]
     created = run.provenance()["created"]
-    replace_by(file, lambda temporary: write(temporary, name, created, run.posterior(name), bouts, run.names))
+    replace_by(file, lambda temporary: write(temporary, name, created, parts))
     return file
+
+
+def _bouts_of(run, name) -> list:
+    return [bout for bout in run.bouts() if bout.recording == name]
 
 
 WRITERS: dict[str, Callable[[Any, str, Path], Path]] = {

@@ -74,18 +74,26 @@ def show(path: str, /, *, fps: float | None = None, dataset: str | None = None, 
 
 
 def _show_run(run, path, json):
-    """How it stands, and its states one by one, where it has any."""
-    rows, faults = states(run)
-    faults, again = [*faults, *run.warnings()], _of_stability(run, rows)
+    """How it stands, and its states one by one, where it has any; of several blocks those of each."""
+    parts = [(part, *states(part)) for part in run.each()]
+    faults = [*(fault for _, _, found in parts for fault in found), *run.warnings()]
+    rows = [({"block": part.block} if part.block else {}) | row for part, found, _ in parts for row in found]
+    again = _of_stability(*parts[0][:2])
     if json:
         print_json(summary(run) | {"states_one_by_one": rows, "found_again": again, "warnings": faults})
         return
     report(summary(run), path, False)
-    if rows:
-        shown = [{name: value for name, value in row.items() if name != "tracker_fault"} for row in rows]
-        print_table("states", list(shown[0]), [list(row.values()) for row in shown])
+    for part, found, _ in parts:
+        _print_states(f"states of {part.block}" if part.block else "states", found)
     for sentence in [*again, *faults]:
         print(sentence)
+
+
+def _print_states(title: str, rows: list[dict[str, Any]]) -> None:
+    """A table with a row for each state."""
+    if rows:
+        shown = [{name: value for name, value in row.items() if name != "tracker_fault"} for row in rows]
+        print_table(title, list(shown[0]), [list(row.values()) for row in shown])
 
 
 def _of_stability(run, rows) -> list[str]:
@@ -108,7 +116,8 @@ def states(run: Any) -> tuple[list[dict[str, Any]], list[str]]:
     found, again = run.quality(), run.stability()
     if found is None or len(found.frames) < 2:
         return [], []
-    name, faulty = (lambda k: run.names.get(k, f"state {k}")), suspects(found)
+    of = f" of {run.block}" if run.block else ""
+    name, faulty = (lambda k: run.names.get(k, f"state {k}") + of), suspects(found)
     order = [int(k) for k in (-found.frames).argsort(kind="stable") if found.frames[k]]
     rows = [
         {

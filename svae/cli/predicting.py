@@ -100,6 +100,7 @@ def sample(
         "mean": _netcdf.frames(drawn.means, ("sample", "time"), "the same without observation noise"),
         "latent": Variable(("sample", "time", "latent"), drawn.latents, "1", "draws of the latent"),
         "state": Variable(("sample", "time"), drawn.states, "1", "draws of the state"),
+        **_of_blocks(drawn.blocks),
     }
     _netcdf.write(out, "samples", written)
     report({"file": str(out), "samples": samples, "frames": frames, "shape": str(drawn.samples.shape)}, str(run), json)
@@ -163,7 +164,14 @@ def _forecast_variables(found, i, times, rate) -> dict[str, Variable]:
         "high": _netcdf.frames(high, ("time",), "95 % quantile of the draws"),
         "latent": Variable(("sample", "time", "latent"), found.latents[i], "1", "draws of the latent"),
         "state": Variable(("sample", "time"), found.states[i], "1", "draws of the state"),
+        **_of_blocks({name: paths[i] for name, paths in found.blocks.items()}),
     }
+
+
+def _of_blocks(blocks: dict[str, Any]) -> dict[str, Variable]:
+    """The states of all discrete blocks but the first, which `state` has."""
+    others = list(blocks)[1:]
+    return {f"state_{b}": Variable(("sample", "time"), blocks[b], "1", f"draws of the state of {b}") for b in others}
 
 
 def _against(draws, means, model, later) -> dict[str, Any]:

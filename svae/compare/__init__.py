@@ -3,7 +3,8 @@
 from importlib import import_module
 
 _HOMES = {
-    **dict.fromkeys(("Comparison", "bouts_of", "compare", "examine", "recordings_of", "summary", "write"), "_compare"),
+    **dict.fromkeys(("Comparison", "blocks_in", "bouts_of", "compare", "examine"), "_compare"),
+    **dict.fromkeys(("recordings_of", "summary", "write"), "_compare"),
     **dict.fromkeys(("FILE", "write_template"), "_groups"),
 }
 __all__ = sorted(_HOMES)

@@ -17,17 +17,20 @@ MOST = 30  # rows in a figure
 OF_MEASURE = {"usage": "Usage", "duration": "Duration of bouts", "transitions": "What follows what"}
 
 
-def save(measure: Measure, rows: list[Row], study: Study, names: dict[int, str], out: Path) -> None:
-    """Write `out/usage.png` and `.pdf`, or those of another measure; none where there is no effect."""
+def save(measure: Measure, rows: list[Row], study: Study, names: dict[int, str], out: Path, before: int = 0) -> None:
+    """Write `out/usage.png` and `.pdf`, or those of another measure; none where there is no effect.
+
+    `before` is how many colours the states of other blocks have taken.
+    """
     if not any(np.isfinite(row.effect.value) for row in rows):
         return
     matplotlib = _figures.require_matplotlib()
     with _figures.style(), matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in letters the font has not
-        _figures.save_figure(forest(measure, rows, study, names), out, measure.name)
+        _figures.save_figure(forest(measure, rows, study, names, before), out, measure.name)
 
 
-def forest(measure: Measure, rows: list[Row], study: Study, names: dict[int, str]):
+def forest(measure: Measure, rows: list[Row], study: Study, names: dict[int, str], before: int = 0):
     """Rows by effect: animals on the left, effects against the first group on the right."""
     shown = _shown(measure, [row for row in rows if row.a == 0])
     figure = _figures.new_figure(10.0, 1.75 + max(2, len(shown)) * max(0.36, 0.14 * len(study.groups)))
@@ -36,7 +39,7 @@ def forest(measure: Measure, rows: list[Row], study: Study, names: dict[int, str
         _animals(left, place, measure, k, study)
         _effects(right, place, [row for row in rows if row.key == measure.keys[k] and row.a == 0], study)
     left.set_yticks(range(len(shown)), [_label(measure.keys[k], names) for k in shown])
-    _colour_labels(left, [measure.keys[k] for k in shown])
+    _colour_labels(left, [measure.keys[k] for k in shown], before)
     left.set_ylim(len(shown) - 0.5, -0.5)
     _dress(left, right, measure, study)
     _legend(figure, study)
@@ -59,11 +62,11 @@ def _label(key, names):
     return " → ".join(name if len(name := names[k]) <= 18 else f"{name[:17]}…" for k in key)
 
 
-def _colour_labels(axes, keys):
+def _colour_labels(axes, keys, before):
     """States as they are coloured in every figure."""
     for tick, key in zip(axes.get_yticklabels(), keys, strict=True):
         if len(key) == 1:
-            tick.set(color=ink(palette(key[0] + 1))[key[0]], fontweight="bold")
+            tick.set(color=ink(palette(key[0] + 1, before))[key[0]], fontweight="bold")
 
 
 def _offsets(count, width=0.42):

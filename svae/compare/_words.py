@@ -29,7 +29,8 @@ def methods(study: Study, tables: dict[str, list[Row]], about: dict[str, object]
 def _segmented(about):
     version = f" {about['version']}" if about["version"] else ""
     model = f" by a structured variational autoencoder ({about['model']}, svae{version})" if about["model"] else ""
-    return f"Recordings were divided into bouts of discrete states{model}."
+    block = f" of the block {about['block']}" if about["block"] else ""
+    return f"Recordings were divided into bouts of discrete states{block}{model}."
 
 
 def _animals(study, about):

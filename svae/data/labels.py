@@ -18,6 +18,7 @@ START = ("start_s", "start_frame", "start (s)", "start", "onset", "from")
 STOP = ("stop_s", "stop_frame", "stop (s)", "stop", "end", "offset", "to", "end_s", "end_frame", "end (s)")
 NAME = ("state_name", "label", *BEHAVIOUR, "annotation", "syllable", "action", "class", "name", "state")
 STATUS = ("behavior type", "behaviour type", "status")  # of an event: START, STOP or POINT
+BLOCK = ("block",)  # of a run with several discrete blocks
 FRAME, TIME = ("frame", "frame_number", "frame index"), ("time_s", "time", "seconds", "t", "time (s)")
 UNKNOWN = {"", "-1", "nan", "na", "n/a", "unlabelled", "unlabeled"}
 
@@ -85,8 +86,11 @@ def load_labels(data: Recordings, source: str | os.PathLike) -> Recordings:
 def _bouts(sheet: Sheet, data: Recordings) -> list[Bout]:
     start, stop, name = sheet.place(START), sheet.place(STOP), _named(sheet)
     in_frames, called = "frame" in sheet.names[start], _names_beside(sheet)
-    found = []
+    found, block = [], sheet.place(BLOCK)
+    shown = "" if block is None or not sheet.rows else sheet.rows[0][block]
     for row, owner in enumerate(owners(sheet, data.names)):
+        if block is not None and sheet.rows[row][block] != shown:
+            continue  # of several discrete blocks the first one is the one that labels are about
         label = sheet.rows[row][name].strip()
         a, b = number_in(sheet, row, start), number_in(sheet, row, stop)
         found.append(Bout(owner, called.get(label, label), a, b, in_frames))

@@ -46,6 +46,11 @@ class Graph(eqx.Module):
         return {node.name: node.block.size for node in self.nodes if not node.block.continuous}
 
     @property
+    def blocks(self) -> tuple[str, ...]:
+        """The names of all discrete blocks, the one that is shown first."""
+        return tuple(sorted(self.discrete, key=lambda name: name != self.shown))
+
+    @property
     def continuous(self) -> dict[str, int]:
         """The dimensions of each continuous block, by name, in the order in which a latent has them side by side."""
         return {node.name: node.block.size for node in self.nodes if node.block.continuous}
@@ -257,6 +262,10 @@ class Graph(eqx.Module):
     def latent(self, paths: Any) -> Float[Array, "*B T D"]:
         """x: the paths of all continuous blocks side by side."""
         return side_by_side([getattr(paths, name) for name in self.continuous])
+
+    def labels_by_block(self, paths: Any) -> dict[str, Int[Array, "*B T"]]:
+        """The path of every discrete block, by name."""
+        return {name: _simulation.states_of(getattr(paths, name)) for name in self.discrete}
 
     def labels(self, paths: Any) -> Int[Array, "*B T"]:
         """The path of the block that is shown; 0 throughout where there is none."""

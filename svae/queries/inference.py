@@ -26,6 +26,7 @@ class Inference(NamedTuple):
     sd: list[np.ndarray]  # of x_t (T, D)
     states: list[np.ndarray]  # E z_t (T, K); K = 1 for models without discrete states
     kl: list[np.ndarray]  # local KL of each step (T,)
+    blocks: dict[str, list[np.ndarray]]  # E z_t of each discrete block by name, the one in `states` first
 
     def __repr__(self) -> str:
         return _reprs.answer_text(self)
@@ -37,6 +38,7 @@ class Segmentation(NamedTuple):
     names: tuple[str, ...]
     labels: list[np.ndarray]  # the most probable path (T,), by Viterbi
     marginals: list[np.ndarray]  # q(z_t = k) (T, K)
+    blocks: dict[str, "Segmentation"] = {}  # noqa: RUF012  the same of each discrete block by name, this one first
 
     def __repr__(self) -> str:
         return _reprs.answer_text(self)
@@ -86,11 +88,14 @@ def infer(model: SVAE, data: Any) -> Inference:
     """
     asked = prepare(model, data)
     found = _answers(_infer, model, asked)
-    return Inference(asked.raw.names, *(list(field) for field in zip(*found, strict=True)))
+    *fields, blocks = (list(field) for field in zip(*found, strict=True))
+    return Inference(asked.raw.names, *fields, {name: [one[name] for one in blocks] for name in model.pgm.blocks})
 
 
 def segment(model: SVAE, data: Any) -> Segmentation:
     """The most probable state of every frame, and the probability of each state.
+
+    Of several discrete blocks it is the one that the graph shows; `blocks` has each of them by name.
 
     Args:
         model: A fitted model.
@@ -107,8 +112,13 @@ def segment(model: SVAE, data: Any) -> Segmentation:
         (5,)
     """
     asked = prepare(model, data)
-    found = _answers(_segment, model, asked)
-    return Segmentation(asked.raw.names, *(list(field) for field in zip(*found, strict=True)))
+    found, names = _answers(_segment, model, asked), asked.raw.names
+
+    def of(pick):
+        return (list(field) for field in zip(*map(pick, found), strict=True))
+
+    each = {name: Segmentation(names, *of(lambda one, name=name: one[1][name])) for name in model.pgm.blocks}
+    return Segmentation(names, *of(lambda one: one[0]), each)
 
 
 def reconstruct(model: SVAE, data: Any) -> Reconstruction:
@@ -181,7 +191,8 @@ def _answers(program, model, asked) -> list:
     """Answers frame by frame, cut to the length of each recording."""
     cost = lambda L: L * frame_cost(model)  # noqa: E731
     found = by_recording(program, model, asked.scaled, cost, jax.random.key(NO_KEY))
-    return [tuple(a[: len(y)] for a in answer) for y, answer in zip(asked.raw.sequences, found, strict=True)]
+    pairs = zip(map(len, asked.raw.sequences), found, strict=True)
+    return [jax.tree.map(lambda a, T=T: a[:T], answer) for T, answer in pairs]
 
 
 # --- programs: one batch (B, L) in model units --------------------------------------------------------------------
@@ -190,18 +201,24 @@ def _answers(program, model, asked) -> list:
 @eqx.filter_jit
 def _infer(model, y, mask, keys, beside):
     q = jax.vmap(posterior, (None, 0, 0, 0))(model, y, mask, beside)
-    return q.mean(), q.sd(), _probabilities(q), q.kl
+    return q.mean(), q.sd(), _probabilities(q), q.kl, {name: _normalized(f.states) for name, f in q.discrete.items()}
 
 
 @eqx.filter_jit
 def _segment(model, y, mask, keys, beside):
     q = jax.vmap(posterior, (None, 0, 0, 0))(model, y, mask, beside)
-    return jax.vmap(Posterior.viterbi)(q), _probabilities(q)
+    paths = jax.vmap(lambda q: {name: factor.viterbi() for name, factor in q.discrete.items()})(q)
+    blocks = {name: (paths[name], _normalized(factor.states)) for name, factor in q.discrete.items()}
+    return (jax.vmap(Posterior.viterbi)(q), _probabilities(q)), blocks
 
 
 def _probabilities(q):
     """q(z_t = k) (B, T, K), none above 1 by rounding."""
-    return q.states / jnp.sum(q.states, -1, keepdims=True)
+    return _normalized(q.states)
+
+
+def _normalized(states):
+    return states / jnp.sum(states, -1, keepdims=True)
 
 
 @eqx.filter_jit

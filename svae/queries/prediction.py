@@ -25,6 +25,7 @@ class Forecast(NamedTuple):
     means: list[np.ndarray]  # of each draw (S, H, *event): the same without the noise that nobody can foretell
     latents: list[np.ndarray]  # x (S, H, D)
     states: list[np.ndarray]  # z (S, H); 0 for models without discrete states
+    blocks: dict[str, list[np.ndarray]]  # z of each discrete block by name, the one in `states` first
 
     def __repr__(self) -> str:
         return _reprs.answer_text(self)
@@ -37,6 +38,7 @@ class Generated(NamedTuple):
     means: np.ndarray  # the same without observation noise
     latents: np.ndarray  # x (S, L, D)
     states: np.ndarray  # z (S, L)
+    blocks: dict[str, np.ndarray]  # z of each discrete block by name, the one in `states` first
 
     def __repr__(self) -> str:
         return _reprs.arrays_text(self)
@@ -81,7 +83,8 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
     except DataError as error:
         raise DataError(f"{error} A forecast may also diverge: ask for a shorter horizon.") from None
     drawn = [_in_units(model, *row) for row in found]
-    return Forecast(asked.raw.names, *(list(field) for field in zip(*drawn, strict=True)))
+    *fields, blocks = (list(field) for field in zip(*drawn, strict=True))
+    return Forecast(asked.raw.names, *fields, {name: [one[name] for one in blocks] for name in model.pgm.blocks})
 
 
 def _inputs_ahead(by: Standardize, raw: Recordings, horizon: int, inputs: Any) -> np.ndarray:
@@ -117,7 +120,7 @@ def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray, i
     length, samples = at_least_one("length", length), at_least_one("samples", samples)
     driven = inputs_of(model, length, inputs)
     found = jax.tree.map(np.asarray, _generate(model, jax.random.split(key, samples), length, driven))
-    if not all(np.isfinite(a).all() for a in found):
+    if not all(np.isfinite(a).all() for a in found[:3]):
         raise ConfigError(f"the model's dynamics diverge within {length} frames; ask for fewer, or fit it for longer")
     return Generated(*_in_units(model, *found))
 
@@ -133,8 +136,9 @@ def inputs_of(model: SVAE, length: int, inputs: Any) -> np.ndarray | None:
     return model.driven.apply(given)
 
 
-def _in_units(model, samples, means, latents, states):
-    return model.scaling.invert(samples), model.scaling.invert(means), latents, states
+def _in_units(model, samples, means, latents, states, blocks):
+    ordered = {name: blocks[name] for name in model.pgm.blocks}
+    return model.scaling.invert(samples), model.scaling.invert(means), latents, states, ordered
 
 
 @eqx.filter_jit
@@ -152,9 +156,9 @@ def _continue(model, q, left, last, key, horizon, inputs):
     """One draw that goes on from frame `last`."""
     key_x, key_z, key_rest = jax.random.split(key, 3)
     start = q.draw_frame(last, key_x=key_x, key_z=key_z)
-    drawn, mean, x, z = _draw(model, horizon, start, key_rest, inputs)
+    drawn, mean, *rest = _draw(model, horizon, start, key_rest, inputs)
     mean, drawn = carried(left, mean, drawn)
-    return drawn, mean, x, z
+    return drawn, mean, *rest
 
 
 @eqx.filter_jit
@@ -168,7 +172,8 @@ def _draw(model, length, start, key, inputs):
     path = model.pgm.simulate(theta, length, key=key_path, start=start, inputs=inputs)
     gamma = model.observe.draw(key=key_gamma)
     x = model.pgm.latent(path)
-    return gamma.simulate(x, key=key_noise), gamma.mean(x), x, model.pgm.labels(path)
+    states = model.pgm.labels(path), model.pgm.labels_by_block(path)
+    return gamma.simulate(x, key=key_noise), gamma.mean(x), x, *states
 
 
 def simulated(model):

@@ -13,11 +13,15 @@ COLOURS = (
 LIGHTER = 0.5  # of the way to white, for each further round of the table
 
 
-def palette(states: int) -> Float[np.ndarray, "K 3"]:
-    """Colours in 0..1 of states 0..K-1; the colour of a state does not depend on how many there are."""
+def palette(states: int, before: int = 0) -> Float[np.ndarray, "K 3"]:
+    """Colours in 0..1 of states 0..K-1; the colour of a state does not depend on how many there are.
+
+    The states of other blocks have taken the first `before` colours.
+    """
     table = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS.split()])
-    rounds = np.arange(states) // len(table)
-    return 1 - (1 - table[np.arange(states) % len(table)]) * LIGHTER ** rounds[:, None]
+    place = before + np.arange(states)
+    rounds = place // len(table)
+    return 1 - (1 - table[place % len(table)]) * LIGHTER ** rounds[:, None]
 
 
 def label(state: int, names: dict[int, str]) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,8 +18,24 @@ from svae.model import SVAE
 from svae.queries.batches import bucket, posterior, prepare, require_finite
 from svae.runs._folder import POSTERIOR, PROVENANCE, RunError, locked, writing
 from svae.runs._names import Labels, write_labels
-from svae.runs._posterior import Bout, Posterior, bouts, write_bouts, write_posterior
+from svae.runs._posterior import Bout, Posterior, States, bouts, write_bouts, write_posterior
 from svae.runs._quality import Quality, added, quality, write_quality
+
+
+class Answer(NamedTuple):
+    """What one window says of the frames that it counts."""
+
+    shown: States
+    mean: Any
+    sd: Any
+    error: Any
+    seen: Any  # whether a frame has any observed entry
+    blocks: dict[str, States]  # all discrete blocks, where there are several
+
+    def posterior(self, time: np.ndarray, order: tuple[str, ...]) -> Posterior:
+        """The posterior of frames at these times; the order is that of the blocks."""
+        error, blocks = np.where(self.seen, self.error, np.nan), self.blocks
+        return Posterior(time, *self.shown, self.mean, self.sd, error, {b: blocks[b] for b in order if b in blocks})
 
 
 def apply(model: SVAE, data: Any, out: str | os.PathLike, labels: Labels | None = None) -> tuple[str, ...]:
@@ -63,17 +79,23 @@ def write_answers(model: SVAE, data: Recordings, folder: Path, attend: Callable 
         os.makedirs(folder / POSTERIOR, exist_ok=True)
     files = [f"{name}.nc" for name in safe_names(data.names)]
     found: list[Bout] = []
-    seen: Quality | None = None
+    seen: dict[str, Quality] = {}
     for i, (name, file) in enumerate(zip(data.names, files, strict=True)):
         answer = yield from _until_whole(answers)
         write_posterior(folder / POSTERIOR / file, name, answer, clock=_has_clock(data, i))
         found += bouts(name, answer, clock=_has_clock(data, i))
-        one = quality(data.sequences[i], answer.state, answer.probability.shape[1], model.preprocess.keep)
-        seen = one if seen is None else added(seen, one)
+        _count(seen, data.sequences[i], answer, model.preprocess.keep)
     _remove_others(folder / POSTERIOR, set(files))
     write_bouts(folder, found)
-    if seen is not None:
+    if seen:
         write_quality(folder, seen)
+
+
+def _count(seen: dict[str, Quality], sequence: Any, answer: Posterior, keep: tuple[int, ...]) -> None:
+    """Add the frames of one recording to the sums of each block; one alone needs no name."""
+    for block, (state, probability) in (answer.blocks or {"": States(answer.state, answer.probability)}).items():
+        one = quality(sequence, state, probability.shape[1], keep)
+        seen[block] = added(seen[block], one) if block in seen else one
 
 
 def _answers(model: SVAE, data: Recordings) -> Iterator[int | Posterior]:
@@ -119,10 +141,10 @@ def answer_parts(model: SVAE, one: Recordings, time: np.ndarray) -> Iterator[int
     table, parts = answer_windows(model, one), []
     for row in range(len(table.first)):
         parts.append(answer_window(model, one, table, row))
-        yield sum(len(part[0]) for part in parts)
-    state, probability, mean, sd, error, seen = (np.concatenate(column) for column in zip(*parts, strict=True))
-    require_finite(one.names[0], (probability, mean, sd, error))
-    yield Posterior(time, state, probability, mean, sd, np.where(seen, error, np.nan))
+        yield sum(len(part.mean) for part in parts)
+    whole = jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
+    require_finite(one.names[0], whole)
+    yield whole.posterior(time, model.pgm.blocks)
 
 
 def answer_windows(model: SVAE, one: Recordings) -> Windows:
@@ -132,12 +154,12 @@ def answer_windows(model: SVAE, one: Recordings) -> Windows:
     return table._replace(length=bucket(table.length))
 
 
-def answer_window(model: SVAE, one: Recordings, table: Windows, row: int) -> list[np.ndarray]:
+def answer_window(model: SVAE, one: Recordings, table: Windows, row: int) -> Answer:
     """What the model says of the frames that one window counts."""
     piece = batch(one, table, np.array([row]))
     y, beside = jnp.asarray(piece.y[0], jnp.result_type(float)), jax.tree.map(lambda a: a[0], piece.beside)
-    found = jax.tree.map(np.asarray, _answer(model, y, jnp.asarray(piece.mask[0]), beside))
-    return [a[piece.counted[0]] for a in found]
+    found = _answer(model, y, jnp.asarray(piece.mask[0]), beside)
+    return jax.tree.map(lambda a: np.asarray(a)[piece.counted[0]], found)
 
 
 @eqx.filter_jit
@@ -148,4 +170,5 @@ def _answer(model, y, mask, beside):
     square = jnp.where(seen, away, 0).reshape(len(y), -1) ** 2
     count = seen.reshape(len(y), -1).sum(-1)
     error = jnp.sqrt(square.sum(-1) / jnp.maximum(count, 1))
-    return q.viterbi(), q.states, q.mean(), q.sd(), error, count > 0
+    blocks = {name: States(factor.viterbi(), factor.states) for name, factor in q.discrete.items()}
+    return Answer(States(q.viterbi(), q.states), q.mean(), q.sd(), error, count > 0, blocks if len(blocks) > 1 else {})

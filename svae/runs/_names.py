@@ -1,10 +1,13 @@
 """names.json: what people call the states, and which they count as one: {"3": "rear", "merged": {"5": 3}}.
 
+With several discrete blocks these are of the one that is shown; the same of each other block is below "blocks".
+
 The files of a run keep what the model says; whoever reads a `Run` sees the states as people count them.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +16,7 @@ from jaxtyping import Int
 from svae.runs._folder import NAMES, RunError, read_json, write_json, writing
 from svae.runs._posterior import Bout, Posterior
 
-MERGED = "merged"
+MERGED, BLOCKS = "merged", "blocks"
 LONGEST = 80  # characters of a name
 
 
@@ -22,6 +25,15 @@ class Labels(NamedTuple):
 
     names: dict[int, str]
     merged: dict[int, int]  # state -> the state that it counts as
+    blocks: Mapping[str, "Labels"] = MappingProxyType({})  # of the other discrete blocks, where there are several
+
+    def of(self, block: str) -> "Labels":
+        """Those of another block than the one that is shown."""
+        return self.blocks.get(block, Labels({}, {}))
+
+    def with_block(self, block: str, labels: "Labels") -> "Labels":
+        """The same with other names and merges of another block."""
+        return self._replace(blocks={**self.blocks, block: labels})
 
 
 def read_labels(folder: Path) -> Labels:
@@ -29,6 +41,12 @@ def read_labels(folder: Path) -> Labels:
     if not (folder / NAMES).exists():
         return Labels({}, {})
     found = read_json(folder / NAMES)
+    others = found.get(BLOCKS) if isinstance(found.get(BLOCKS), dict) else {}
+    known = {str(block): _labels(one) for block, one in others.items() if isinstance(one, dict)}
+    return _labels(found)._replace(blocks=known) if known else _labels(found)
+
+
+def _labels(found: Mapping) -> Labels:
     names = {int(k): str(v) for k, v in found.items() if _is_state(k)}
     pairs = found.get(MERGED) if isinstance(found.get(MERGED), dict) else {}
     known = {int(k): v for k, v in pairs.items() if _is_state(k) and isinstance(v, int) and _is_state(str(v))}
@@ -47,10 +65,14 @@ def write_labels(folder: Path, labels: Labels) -> None:
         folder: A run folder.
         labels: Names and merges.
     """
-    named = {str(k): labels.names[k] for k in sorted(labels.names)}
-    merged = {MERGED: {str(k): labels.merged[k] for k in sorted(labels.merged)}} if labels.merged else {}
+    others = {block: _plain(one) for block, one in labels.blocks.items() if any(one)}
     with writing(folder):
-        write_json(folder / NAMES, named | merged)
+        write_json(folder / NAMES, _plain(labels) | ({BLOCKS: others} if others else {}))
+
+
+def _plain(labels: Labels) -> dict:
+    named = {str(k): labels.names[k] for k in sorted(labels.names)}
+    return named | ({MERGED: {str(k): labels.merged[k] for k in sorted(labels.merged)}} if labels.merged else {})
 
 
 def rename(labels: Labels, state: int, name: str) -> Labels:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,14 +113,27 @@ def warning(found: Quality, k: int, name: str) -> str:
 # --- states.csv ---------------------------------------------------------------------------------------------------
 
 COLUMNS = ("state", "frames", "share", "frames_with_missing", "missing", "confidence", "frames_with_confidence")
-AGAIN = "found_again"  # the last column (`svae.runs._stability`); older tables have none
+AGAIN = "found_again"  # (`svae.runs._stability`); older tables have none
+BLOCK = "block"  # the last column, where there are several discrete blocks
 
 
-def write_quality(folder: Path, found: Quality, again: Float[np.ndarray, " K"] | None = None) -> None:
-    """Replace states.csv whole: one row for each state, with how well it is found again where that is known."""
+def write_quality(folder: Path, found: Mapping[str, Quality], again: Float[np.ndarray, " K"] | None = None) -> None:
+    """Replace states.csv whole: one row for each state, with how well it is found again where that is known.
+
+    `found` is by block: one alone has the name "", of several the first is the one that `again` speaks of.
+    """
     text = io.StringIO(newline="")
-    rows = csv.writer(text)
-    rows.writerow([*COLUMNS, AGAIN])
+    rows, several = csv.writer(text), len(found) > 1
+    rows.writerow([*COLUMNS, AGAIN, *([BLOCK] if several else [])])
+    for i, (block, one) in enumerate(found.items()):
+        for row in _rows(one, None if i else again):
+            rows.writerow([*row, block] if several else row)
+    with writing(folder):
+        write_atomically(folder / STATES, text.getvalue().encode())
+
+
+def _rows(found: Quality, again: Float[np.ndarray, " K"] | None) -> Iterator[list]:
+    """A row for each state of one block."""
     again = np.full(len(found.frames), np.nan) if again is None else again
     shares = found.frames / max(found.frames.sum(), 1)
     for k, parts in enumerate(zip(found.frames, shares, found.share_incomplete, found.share_missing, strict=True)):
@@ -128,22 +141,32 @@ def write_quality(folder: Path, found: Quality, again: Float[np.ndarray, " K"] |
         frames, *others = ("" if np.isnan(value) else value for value in parts)
         numbers = ["" if value == "" else f"{value:.6f}" for value in others]
         sure, same = ("" if np.isnan(value) else f"{value:.6f}" for value in (trust, again[k]))
-        rows.writerow([k, int(frames), *numbers, sure, int(found.rated[k]), same])
-    with writing(folder):
-        write_atomically(folder / STATES, text.getvalue().encode())
+        yield [k, int(frames), *numbers, sure, int(found.rated[k]), same]
 
 
-def read_quality(folder: Path) -> Quality | None:
-    """What `write_quality` wrote; None for answers that are older."""
+def read_quality(folder: Path, block: str | None = None) -> Quality | None:
+    """What `write_quality` wrote, of several blocks the one that is named, or the first; None for older answers."""
+    found = read_all_qualities(folder)
+    return found.get(next(iter(found), "") if block is None else block)
+
+
+def read_all_qualities(folder: Path) -> dict[str, Quality]:
+    """The same of all blocks by name; one alone has the name "". Nothing for answers that are older."""
     if not (folder / STATES).exists():
-        return None
+        return {}
     rows = list(csv.reader(io.StringIO(read_text(folder / STATES), newline="")))
     try:
-        if tuple(rows[0]) not in (COLUMNS, (*COLUMNS, AGAIN)):
+        if tuple(rows[0]) not in (COLUMNS, (*COLUMNS, AGAIN), (*COLUMNS, AGAIN, BLOCK)):
             raise ValueError
+        block_of = [row[-1] if rows[0][-1] == BLOCK else "" for row in rows[1:]]
         table = np.array([[float(cell or 0) for cell in row[: len(COLUMNS)]] for row in rows[1:]])
-        table = table.reshape(-1, len(COLUMNS)).T
-        _, frames, _, incomplete, missing, confidence, rated = table
+        table = table.reshape(-1, len(COLUMNS))
     except (ValueError, IndexError):
         raise RunError(f"{folder / STATES} is damaged; write it again with `svae apply`") from None
+    names = dict.fromkeys(block_of or [""])
+    return {name: _of_rows(table[[block == name for block in block_of]]) for name in names}
+
+
+def _of_rows(table: Float[np.ndarray, "K n"]) -> Quality:
+    _, frames, _, incomplete, missing, confidence, rated = table.T
     return Quality(frames, incomplete * frames, missing * frames, confidence * rated, rated)

@@ -12,7 +12,7 @@ from svae.data.recordings import take
 from svae.model import SVAE
 from svae.queries.batches import prepare
 from svae.runs._apply import answer_window, answer_windows
-from svae.runs._posterior import Posterior, write_posterior
+from svae.runs._posterior import write_posterior
 from svae.runs._restarts import FRAMES
 
 MARGIN = 1.25  # a machine gets slower and faster
@@ -43,8 +43,8 @@ def labelling_seconds(model: SVAE, data: Recordings, folder: Path) -> float:
 def _seconds(model: SVAE, one: Recordings, table: Windows, folder: Path) -> float:
     answer_window(model, one, table, 0)  # compiles
     began = time.monotonic()
-    state, probability, mean, sd, error, _ = answer_window(model, one, table, 0)
+    part = answer_window(model, one, table, 0)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".measured-") as temporary:
-        found = Posterior(np.arange(len(state), dtype=float), state, probability, mean, sd, error)
+        found = part.posterior(np.arange(len(part.mean), dtype=float), model.pgm.blocks)
         write_posterior(Path(temporary) / "window.nc", one.names[0], found, clock=False)
     return time.monotonic() - began

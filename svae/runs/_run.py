@@ -24,12 +24,12 @@ from svae.runs._folder import (
     read_text,
 )
 from svae.runs._names import Labels, as_counted, joined, read_labels, roots
-from svae.runs._posterior import Bout, Posterior, read_bouts, read_posterior, read_states
+from svae.runs._posterior import Bout, Posterior, blocks_of, read_bouts, read_posterior, read_states
 from svae.runs._quality import Quality, read_quality
 from svae.runs._quality import as_counted as quality_as_counted
 from svae.runs._stability import Stability, Unknown, stability
 from svae.runs._stability import as_counted as stability_as_counted
-from svae.runs._warnings import warnings_of
+from svae.runs._warnings import of_states, rising
 
 FORMAT = 2  # 1: bouts without a frame rate were in columns called seconds
 READABLE = (1, 2)
@@ -58,6 +58,7 @@ class Run:
     def __init__(self, path: str | os.PathLike, *, like: Any = None):
         self.path = Path(path)
         self.like = like  # a model made of the same parts, where they are of one's own
+        self.block: str | None = None  # of several discrete blocks the one that it speaks of; None: the one shown
         if not is_run(self.path):
             raise RunError(f"{self.path} is not a run folder: it has no {PROVENANCE}; name the folder that `fit` wrote")
         found = self.provenance().get("format")
@@ -66,6 +67,33 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
+
+    # --- several discrete blocks --------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        """How many states each discrete block has, the shown one first; nothing where the answers know only one."""
+        return blocks_of(self.path)
+
+    def of(self, block: str) -> "Run":
+        """The same run; its states, bouts and labels are those of a discrete block by name."""
+        if block not in self.blocks:
+            known = ", ".join(self.blocks) or "one discrete block at most, which needs no name"
+            raise RunError(f"{self.path} has no block {block!r}; it has {known}")
+        other = Run(self.path, like=self.like)
+        other.block = block
+        return other
+
+    def each(self) -> list["Run"]:
+        """The run by each discrete block, the shown one first; itself where there is but one, or one is chosen."""
+        return [self] if self.block else [self.of(block) for block in self.blocks] or [self]
+
+    @property
+    def _other(self) -> str | None:
+        """The block that it speaks of where that is not the shown one."""
+        return None if self.block is None or self.block == next(iter(self.blocks)) else self.block
+
+    # --- what it holds ------------------------------------------------------------------------------------------
 
     @property
     def config(self) -> Config:
@@ -134,11 +162,12 @@ class Run:
 
     def posterior(self, name: str) -> Posterior:
         """What the model says of one of the recordings; states that people merged are one."""
-        return as_counted(read_posterior(self.answers(name)), self.labels().merged)
+        found = read_posterior(self.answers(name))
+        return as_counted(found if self.block is None else found.of(self.block), self.labels().merged)
 
     def states(self, name: str) -> Any:
         """The most probable state of each frame (T,), merged states as one; the rest of the file is not read."""
-        found, merged = read_states(self.answers(name)), self.labels().merged
+        found, merged = read_states(self.answers(name), self.block), self.labels().merged
         K = 1 + max(int(found.max()), *merged.values(), 0)
         return roots(merged, K)[found].astype(found.dtype)
 
@@ -151,15 +180,17 @@ class Run:
 
     def bouts(self) -> list[Bout]:
         """Stretches of one state, recording by recording; states that people merged are one."""
-        return joined(read_bouts(self.path), self.labels().merged)
+        return joined(read_bouts(self.path, self.block), self.labels().merged)
 
     def quality(self) -> Quality | None:
         """How well the frames of each state were observed, merged states as one; None for answers that are older."""
-        found = read_quality(self.path)
+        found = read_quality(self.path, self.block)
         return None if found is None else quality_as_counted(found, self.labels().merged)
 
     def stability(self) -> Stability | Unknown:
         """How well each state is found again by other restarts, or by other starts; why not, where it is not known."""
+        if self._other is not None:
+            return Unknown(f"only the states of {next(iter(self.blocks))} are looked for again")
         return stability_as_counted(stability(self.path, self.config.restarts), self.labels().merged)
 
     @property
@@ -169,7 +200,8 @@ class Run:
 
     def labels(self) -> Labels:
         """Those names, and which states people count as one."""
-        return read_labels(self.path)
+        found = read_labels(self.path)
+        return found if self._other is None else found.of(self._other)
 
     def warnings(self) -> list[str]:
         """What should make people think twice about the data and the fit, in sentences."""
@@ -177,17 +209,17 @@ class Run:
         if not (self.path / BOUTS).exists():
             return said
         try:
-            shares = self._shares()
+            found = [said for part in self.each() for said in of_states(part._shares(), part.block or "")]
         except RunError as error:
             return [*said, f"{error}."]
-        return [*said, *warnings_of(shares, self.metrics())]
+        return [*said, *found, *rising(self.metrics())]
 
     def _shares(self) -> list[float]:
         """The share of the frames of each state as people count them, of those that are left."""
         from numpy import bincount, concatenate, delete
 
         path = concatenate([self.states(name) for name in self.recordings()])
-        K = read_posterior(self.answers(self.recordings()[0])).probability.shape[1]
+        K = self.posterior(self.recordings()[0]).probability.shape[1]
         merged = [k for k in self.labels().merged if k < K]
         return delete(bincount(path, minlength=K) / max(1, len(path)), merged).tolist()
 

@@ -25,7 +25,7 @@ from svae.runs import _checkpoints
 from svae.runs._apply import write_answers
 from svae.runs._attended import GRACE, Left, Watch, attended, done, watching
 from svae.runs._folder import MODEL, RunError, append_metrics, locked, log, sync_metrics, writing
-from svae.runs._quality import read_quality, write_quality
+from svae.runs._quality import read_all_qualities, write_quality
 from svae.runs._reserve import labelling_seconds
 from svae.runs._restarts import write_restarts
 from svae.runs._run import Run
@@ -322,6 +322,6 @@ def _labelling(ended: Ended, run: Run, data: Recordings, watch: Watch) -> Iterat
 
 def _complete_states(run: Run) -> None:
     """states.csv with how well each state is found again, where that is known."""
-    seen, known = read_quality(run.path), stability(run.path, run.config.restarts)
-    if seen is not None and isinstance(known, Stability):
+    seen, known = read_all_qualities(run.path), stability(run.path, run.config.restarts)
+    if seen and isinstance(known, Stability):
         write_quality(run.path, seen, known.again)

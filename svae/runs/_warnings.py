@@ -13,10 +13,12 @@ FEWEST = 3  # measurements that a climb is judged by
 
 def warnings_of(shares: Sequence[float], metrics: Sequence[dict[str, Any]]) -> list[str]:
     """Sentences from the share of the frames of each state (K,), one for a model without states, and the metrics."""
-    return [*_states(np.asarray(shares, float)), *_rising(metrics)]
+    return [*of_states(shares), *rising(metrics)]
 
 
-def _states(shares):
+def of_states(shares: Sequence[float], block: str = "") -> list[str]:
+    """Sentences about the states of one block, which has a name where there are several."""
+    shares, of = np.asarray(shares, float), f" of {block}" if block else ""
     if len(shares) < 2:
         return []
     used, largest = int(np.sum(shares >= IN_USE)), int(np.argmax(shares))
@@ -24,14 +26,14 @@ def _states(shares):
     if shares[largest] > MOST:
         share = f"{100 * shares[largest]:.0f} %"
         found.append(
-            f"State {largest} has {share} of the frames: a shorter --target-duration or more steps may divide it."
+            f"State {largest}{of} has {share} of the frames: a shorter --target-duration or more steps may divide it."
         )
     if used == len(shares):
-        found.append(f"All {used} states are in use, so their number may be too small: try more --states.")
+        found.append(f"All {used} states{of} are in use, so their number may be too small: try more --states.")
     return found
 
 
-def _rising(metrics):
+def rising(metrics: Sequence[dict[str, Any]]) -> list[str]:
     """Whether the held-out bound, or without one the bound, was still rising when the fit ended."""
     held = [line["held_out"] for line in metrics if line.get("held_out") is not None]
     if len(held) < FEWEST:
