@@ -111,13 +111,18 @@ def measured(path: Path, horizon: int) -> dict:
 
 def table(found: list[dict]) -> str:
     """A line for each row, and how many keep to what is asked."""
-    lines = ["| set | held out | best plain | forecast over repeat, worst | inside 90 % | s |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| set | held out | best plain | forecast over repeat, worst | inside 90 % | s |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in found:
         if "error" in row:
             lines.append(f"| {row['set']} | failed | | | | |")
             continue
         plain = "–" if row["plain"] is None else f"{row['plain']:.2f} ({row['best_plain']})"
-        ahead = "– | –" if "ratio" not in row else f"{row['ratio']:.2f} at {row['worst_at']} | {100 * row['inside_90']:.0f}"
+        ahead = (
+            "– | –" if "ratio" not in row else f"{row['ratio']:.2f} at {row['worst_at']} | {100 * row['inside_90']:.0f}"
+        )
         lines.append(f"| {row['set']} | {row['held_out']:.2f} | {plain} | {ahead} | {row['processor_seconds']} |")
     return "\n".join(lines)
 
