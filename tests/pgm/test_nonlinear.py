@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.special import logsumexp
-from svae.messages.fixed_point import fixed_point
 
 import svae
 from svae import data, expfam
 from svae.config import Config, ConfigError
 from svae.expfam import Gaussian
+from svae.messages import fixed_point
 from svae.model import pgm_of
 from svae.pgm import Dynamics, GraphError, Markov, Normal, SemiMarkov, _nonlinear, graph
 from svae.testing import check_pgm

@@ -76,7 +76,7 @@ def walked(tmp_path_factory):
     sure = run.posterior(name)._replace(state=state, probability=np.eye(4, dtype=np.float32)[state])
     write_posterior(run.path / "posterior" / f"{name}.nc", name, sure, clock=True)
     write_bouts(run.path, list(bouts(name, sure)))
-    write_quality(run.path, quality(data.sequences[0], state, 4, before.keep))
+    write_quality(run.path, {"": quality(data.sequences[0], state, 4, before.keep)})
     return run
 
 

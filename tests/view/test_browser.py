@@ -195,10 +195,8 @@ def test_it_says_what_it_waits_for(tab, served):
 def test_a_body_has_names_shades_and_states_with_their_faults(tab, tmp_path):
     run = made(tmp_path / "tracked", "bodies")
     K_missing = np.array([0.0, 0.0, 0.0, 0.7])
-    write_quality(
-        run.path,
-        Quality(np.full(K, 80.0), 80 * K_missing, 40 * K_missing, 80 * (0.9 - 0.5 * K_missing), np.full(K, 80.0)),
-    )
+    trusted = 80 * (0.9 - 0.5 * K_missing)
+    write_quality(run.path, {"": Quality(np.full(K, 80.0), 80 * K_missing, 40 * K_missing, trusted, np.full(K, 80.0))})
     with Served(run) as server:
         tab.open(server.url)
         tab.until("document.querySelector('#real').dataset.frame === '0'")
