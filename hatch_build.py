@@ -36,7 +36,11 @@ FLAGS = [
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fopenmp-simd",
-    "-w",
+    "-Wall",
+    "-Wextra",
+    "-Wno-missing-field-initializers",  # the rest of a struct starts at zero: said once, where it is declared
+    "-Wno-unknown-pragmas",  # CUDA's, where a host compiler reads its sources
+    "-Wno-psabi",  # vectors pass between functions of one file only
 ]
 GCC_FLAG = "-fno-tree-loop-distribute-patterns"  # clang says that it does not know it, zig stops there
 # name, size of its vectors in bytes, what the compiler may use; the library chooses when it runs
@@ -48,12 +52,13 @@ X86_VARIANTS = [
 
 
 class Target(NamedTuple):
-    """A platform: the command that compiles for it, its instructions, whether GPUs are launched, the link."""
+    """A platform: the command that compiles for it, its instructions, whether GPUs are launched, the link, flags."""
 
     compiler: list[str]
     x86: bool
     gpu: bool
     link: list[str]
+    more: list[str]
 
 
 class Wheel(NamedTuple):
@@ -76,14 +81,15 @@ def native() -> Target | None:
     names = [os.environ["CXX"]] if "CXX" in os.environ else ["c++", "g++", "clang++"]
     found = next(filter(None, map(shutil.which, names)), None)
     x86 = platform.machine().lower() in ("x86_64", "amd64")
-    return Target([found, GCC_FLAG], x86, sys.platform == "linux", []) if found else None
+    flags = os.environ.get("CXXFLAGS", "").split()  # after ours: sanitizers, -Werror
+    return Target([found, GCC_FLAG], x86, sys.platform == "linux", [], flags) if found else None
 
 
 def foreign(name: str) -> Target:
     """One of `TARGETS`, by zig."""
     compiler = [sys.executable, "-m", "ziglang", "c++", "-target", TARGETS[name].triple]
     link = ["-install_name", f"@rpath/{LIBRARY.name}"] if "macos" in name else []  # else where it was built
-    return Target(compiler, "x86_64" in name, name.startswith("linux"), link)
+    return Target(compiler, "x86_64" in name, name.startswith("linux"), link, [])
 
 
 def include_dir() -> str:
@@ -96,9 +102,9 @@ def include_dir() -> str:
 
 def compilations(target: Target, out: Path, headers: str) -> list[list[str]]:
     """One command for each object file: the door to XLA, and each chain for each instruction set."""
-    compiler = [*target.compiler, *FLAGS]
+    compiler = [*target.compiler, *FLAGS, *target.more]
     door = ["-DSVAE_X86"] if target.x86 else []
-    found = [[*compiler, *door, f"-I{headers}", "-c", FOLDER / "ffi.cc", "-o", out / "ffi.o"]]
+    found = [[*compiler, *door, "-isystem", headers, "-c", FOLDER / "ffi.cc", "-o", out / "ffi.o"]]
     for name, size, flags in VARIANTS + (X86_VARIANTS if target.x86 else []):
         for chain in ("gaussian", "hmm", "mixture"):
             defines = [f"-DSVAE_VARIANT={name}", f"-DSVAE_BYTES={size}"]
@@ -118,10 +124,10 @@ def compile_libraries(target: Target, folder: Path) -> list[Path]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(run, compilations(target, folder, headers)))
     objects = sorted(map(str, folder.glob("*.o")))
-    run([*target.compiler, "-shared", "-s", *target.link, *objects, "-o", str(cpu), "-pthread"])
+    run([*target.compiler, *target.more, "-shared", "-s", *target.link, *objects, "-o", str(cpu), "-pthread"])
     if target.gpu:
         source = str(GPU_FOLDER / "ffi.cc")
-        run([*target.compiler, *FLAGS, "-shared", "-s", f"-I{headers}", source, "-o", str(gpu)])
+        run([*target.compiler, *FLAGS, *target.more, "-shared", "-s", "-isystem", headers, source, "-o", str(gpu)])
     return [cpu, gpu] if target.gpu else [cpu]
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import importlib
 import operator
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -43,7 +44,8 @@ def emulator(tmp_path_factory):
     path = tmp_path_factory.mktemp("gpu") / "emulator.so"
     headers = Path(jaxlib.__file__).parent / "include"
     flags = ["-std=c++17", "-O0", "-fPIC", "-shared", "-w", "-DSVAE_RUN_ON_CPU", f"-I{headers}"]
-    subprocess.run([compiler, *flags, str(gpu.FOLDER / "ffi.cc"), "-o", str(path)], check=True)
+    more = os.environ.get("CXXFLAGS", "").split()  # sanitizers
+    subprocess.run([compiler, *flags, *more, str(gpu.FOLDER / "ffi.cc"), "-o", str(path)], check=True)
     library = ctypes.CDLL(str(path))
     for name in gpu.OPERATIONS:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")

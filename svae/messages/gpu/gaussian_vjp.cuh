@@ -113,7 +113,7 @@ __device__ inline void pull_gain(const Pulled<D>& out, const VjpOperands<D, S>& 
 // The last node: m = Lambda^-1 eta, P = Lambda^-1.
 template <int D, class S>
 __device__ inline void pull_last(const Pulled<D>& out, const VjpOperands<D, S>& in, int t, const double (&Omega)[D],
-                                 double sigma, const ForwardMemory<D>& s, int j, bool alive) {
+                                 const ForwardMemory<D>& s, int j, bool alive) {
   const double w = in.weight(t);
   double P[D], x[D], m[D];
   put<D>(s.a, Omega, j);
@@ -182,7 +182,7 @@ __device__ inline void vjp_forward_chunk(const Args& a, double* shared) {
     for (int i = 0; i < D; i++) out.gains(item.n)[j * D + i] = gains[i];
   } else if (__any_sync(0xffffffff, item.last == a.T - 1)) {
     add_node<D, S>(Omega, sigma, in, a.T - 1, s, j);
-    pull_last<D, S>(out, in, a.T - 1, Omega, sigma, s, j, item.last == a.T - 1);
+    pull_last<D, S>(out, in, a.T - 1, Omega, s, j, item.last == a.T - 1);
   }
 }
 

@@ -68,7 +68,7 @@ inline V towards_root(V y, V x) {
 
 template <class S, int W>
 inline Lanes<S, W> reciprocal_root(Lanes<S, W> x) {
-  using V = Lanes<S, W>;
+  using V [[maybe_unused]] = Lanes<S, W>;
 #if SVAE_BYTES == 64 && defined(__AVX512VL__)
   if constexpr (sizeof(S) == 4 && W == 16) return towards_root<S, V>(_mm512_rsqrt14_ps(x), x);
   if constexpr (sizeof(S) == 4 && W == 8) return towards_root<S, V>(_mm256_rsqrt14_ps(x), x);
