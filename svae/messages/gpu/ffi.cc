@@ -1,5 +1,5 @@
-// The door between XLA and the GPU kernels. Kernels are compiled when they are first needed and registered here by number;
-// this file reads the operands' shapes, picks the chunks of time, and launches. No CUDA header is needed.
+// The door between XLA and the GPU kernels. Kernels are compiled when they are first needed and registered here by
+// number; this file reads the operands' shapes, picks the chunks of time, and launches. No CUDA header is needed.
 #include "emulate.h"
 //
 #include <algorithm>
@@ -83,8 +83,7 @@ static int64_t batch_of(ffi::AnyBuffer x, int axes) {
 static ffi::Error fail(const char* what) { return ffi::Error(ffi::ErrorCode::kInternal, what); }
 
 #ifdef SVAE_RUN_ON_CPU
-static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args,
-                        bool = false) {
+static ffi::Error start(Device&, Kernel kernel, int D, bool wide, int64_t blocks, const Args& args, bool = false) {
   struct Body {
     EmulatedKernel run;
     const Args* args;
@@ -133,7 +132,8 @@ static ffi::Error start(Device& device, Kernel kernel, int D, bool wide, int64_t
 }
 #endif
 
-// The derivative: its sweep forward, then back; each first in summary and over the ends of chunks where there are several.
+// The derivative: its sweep forward, then back; each first in summary and over the ends of chunks where there are
+// several.
 static ffi::Error start_vjp(Device& device, Kernel last, int D, bool wide, int64_t batch, const Args& args) {
   const int64_t team = team_of(D), chunks = (batch * args.chunks + team - 1) / team, ends = (batch + team - 1) / team;
   for (const Kernel kernel : {kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, last}) {
@@ -167,8 +167,8 @@ static ffi::Error start_vjp_both_ways(Device& device, int D, bool wide, int64_t 
   return start(device, kTotalSame, D, wide, (batch + team - 1) / team, args);
 }
 
-static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins, ffi::RemainingRets& outs,
-                           int64_t T, int64_t D) {
+static ffi::Error dispatch(const Operation& operation, Device& device, ffi::RemainingArgs& ins,
+                           ffi::RemainingRets& outs, int64_t T, int64_t D) {
   if (ins.size() != operation.in.size() || outs.size() != operation.out.size())
     return fail("svae: wrong number of operands");
   Args args{};
@@ -257,16 +257,17 @@ extern "C" int svae_gpu_shared_bytes(int kernel, int D, int wide) {
   return svae::shape_of(svae::Kernel(kernel), D, wide).shared * int(sizeof(double));
 }
 
-#define SVAE_HANDLER(name, ...)                                                                                     \
-  static ffi::Error name##_impl(SVAE_PARAMETERS int64_t T, int64_t D, ffi::RemainingArgs ins, ffi::RemainingRets outs) { \
-    static const svae::Operation operation{__VA_ARGS__};                                                            \
-    SVAE_DEVICE                                                                                                     \
-    return svae::dispatch(operation, device, ins, outs, T, D);                                                      \
-  }                                                                                                                 \
-  extern "C" {                                                                                                      \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                                                                    \
-      name, name##_impl,                                                                                            \
-      ffi::Ffi::Bind() SVAE_CONTEXT.Attr<int64_t>("T").Attr<int64_t>("D").RemainingArgs().RemainingRets());         \
+#define SVAE_HANDLER(name, ...)                                                                             \
+  static ffi::Error name##_impl(SVAE_PARAMETERS int64_t T, int64_t D, ffi::RemainingArgs ins,               \
+                                ffi::RemainingRets outs) {                                                  \
+    static const svae::Operation operation{__VA_ARGS__};                                                    \
+    SVAE_DEVICE                                                                                             \
+    return svae::dispatch(operation, device, ins, outs, T, D);                                              \
+  }                                                                                                         \
+  extern "C" {                                                                                              \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                                                            \
+      name, name##_impl,                                                                                    \
+      ffi::Ffi::Bind() SVAE_CONTEXT.Attr<int64_t>("T").Attr<int64_t>("D").RemainingArgs().RemainingRets()); \
   }
 
 SVAE_HANDLER(svae_gpu_gaussian_filter, svae::kFilterChain, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 1})
@@ -277,8 +278,8 @@ SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp, svae::kVjpBack, true, {1, 2, 3, 2, 3,
 SVAE_HANDLER(svae_gpu_gaussian_filter_same, svae::kFilterSame, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 1})
 SVAE_HANDLER(svae_gpu_gaussian_smooth_same, svae::kSmoothSame, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1})
 SVAE_HANDLER(svae_gpu_gaussian_smooth_kept_same, svae::kSmoothSame, true, {1, 2, 3, 2, 3, 3, 2}, {2, 3, 3, 3, 1, 1, 2})
-SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp_same, svae::kVjpBackSame, true,
-             {1, 2, 3, 2, 3, 3, 2, 3, 2, 2, 3, 3, 3, 1, 1}, {1, 2, 3, 2, 3, 3, 2})
+SVAE_HANDLER(svae_gpu_gaussian_smooth_vjp_same, svae::kVjpBackSame, true, {1, 2, 3, 2, 3, 3, 2, 3, 2, 2, 3, 3, 3, 1, 1},
+             {1, 2, 3, 2, 3, 3, 2})
 SVAE_HANDLER(svae_gpu_gaussian_draw, svae::kDraw, false, {3, 2}, {2})
 SVAE_HANDLER(svae_gpu_gaussian_draw_vjp, svae::kDrawVjp, false, {3, 2}, {2})
 SVAE_HANDLER(svae_gpu_hmm_filter, svae::kHmmFilter, false, {1, 2, 2, 1}, {2, 1, 2})

@@ -135,8 +135,10 @@ __device__ inline void forward(const Args& a, const Item& item, const ForwardDes
   const int warp = threadIdx.x / kWarp, steps = a.T > 1 ? a.chunk : 0;
   if (warp == 0) remove_nodes<D, S>(a, item, steps, s, j);
   if (warp == 1) {
-    if constexpr (Same) solve_nodes<D, S, Filter>(a, item, steps, s, j);
-    else filter_nodes<D, S, Filter>(a, item, steps, s, j);
+    if constexpr (Same)
+      solve_nodes<D, S, Filter>(a, item, steps, s, j);
+    else
+      filter_nodes<D, S, Filter>(a, item, steps, s, j);
   }
   if (warp == 2)
     whiten_transitions<D, S>(a, item, steps, s, j, [&] {

@@ -92,8 +92,7 @@ struct Sender {
       M[n] = fma(x, kept, M[n]);
     }
 #pragma unroll
-    for (int n = 0; n < products; n += 2)
-      *together<double2>(s.node + l * row + n) = double2{node[n], node[n + 1]};
+    for (int n = 0; n < products; n += 2) *together<double2>(s.node + l * row + n) = double2{node[n], node[n + 1]};
     s.vector[l < L ? l : N] = node[products];  // the vector's lane has none of it
     s.vector[l < L ? l + L : N + 1] = node[products + 1];
     __syncwarp();

@@ -33,7 +33,7 @@ struct Ways {
   static constexpr int message = Message<D>::size, columns = 2 * D, pairs = (D + 2) / 2, gain = pairs * columns,
                        step = gain + message, C = (D + 1) / 2 * columns,
                        log_z = (message + columns - 1) / columns * columns,  // summed as many numbers at a time
-                       local = C + log_z, total = 2 * Circle<D>::L * D + message;
+      local = C + log_z, total = 2 * Circle<D>::L * D + message;
   double *gains, *cotangents, *locals, *totals, *means;
   int* done;  // how many nodes the cotangents have reached on the way back in time, and forward
   const int T;

@@ -72,9 +72,8 @@ __device__ inline void hmm_filter_vjp(const Args& a, double* shared) {
   const S *mask = input<S>(a, 1, n), *d_states = input<S>(a, 4, n);
   S* d_trans = output<S>(a, 1, n, K * K);
   hmm_pull<K, S>(m, a, mask, input<S>(a, 2, n), input<S>(a, 3, n), input<S>(a, 5, n), output<S>(a, 0, n, K),
-                 output<S>(a, 2, n, (long long)a.T * K), first_real(mask, a.T), [&](int t, S log_state) {
-                   return log_state == m.none() ? S(0) : d_states[(long long)t * K + m.k];
-                 });
+                 output<S>(a, 2, n, (long long)a.T * K), first_real(mask, a.T),
+                 [&](int t, S log_state) { return log_state == m.none() ? S(0) : d_states[(long long)t * K + m.k]; });
   m.flush(true);
   if (m.valid())
     for (int j = 0; j < K; j++) d_trans[m.k * K + j] = S(m.total[j * m.P + m.k]);

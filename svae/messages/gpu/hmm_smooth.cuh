@@ -139,7 +139,7 @@ __device__ inline bool meet(const Smoothing<K, S>& q, const Desk<K, S>& desk, co
       [&](int t, const Meeting<K, S>& m) {
         const S all = sum_of<K, S>([&](int i) { return m.forward[i]; }), sum = all / m.scale;
         if (lane == 0)
-          q.increments[t] = m.real == 0 ? S(0)
+          q.increments[t] = m.real == 0  ? S(0)
                             : t == first ? log_of(sum / Range<S>::largest) + q.scales[steps.T]
                                          : log_of(sum / (earlier / Range<S>::keep));
         earlier = all;

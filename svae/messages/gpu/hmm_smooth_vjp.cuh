@@ -57,9 +57,19 @@ __device__ inline void join(const VjpOfSmooth<K, S>& v, const Tangent<K, S>& on,
         const int t = step < first ? first : step > last ? last : step, next = t + 1 < T ? t + 1 : t;
         const long long at = (long long)t * K, earlier = t > first ? at - K : at;
         auto row = [&](const S* x, long long where) { return get<K>(x + where, lane); };
-        return Joined<K, S>{row(v.states, at), row(v.forward, at), row(v.y, at), row(v.factor, at), row(v.back, at),
-                            row(v.back_y, at), row(v.z, at), row(v.d_states, at), row(v.states, earlier),
-                            row(v.forward, earlier), row(v.y, earlier), v.shifts[t], v.mask[t],
+        return Joined<K, S>{row(v.states, at),
+                            row(v.forward, at),
+                            row(v.y, at),
+                            row(v.factor, at),
+                            row(v.back, at),
+                            row(v.back_y, at),
+                            row(v.z, at),
+                            row(v.d_states, at),
+                            row(v.states, earlier),
+                            row(v.forward, earlier),
+                            row(v.y, earlier),
+                            v.shifts[t],
+                            v.mask[t],
                             next == t ? S(1) : v.mask[next]};
       },
       [&](int t, const Joined<K, S>& m) {
@@ -70,8 +80,8 @@ __device__ inline void join(const VjpOfSmooth<K, S>& v, const Tangent<K, S>& on,
                         behind = make_row<K, S>([&](int i) { return ratio(m.back_y[i], m.back[i]); });
         const S level = sum_of<K, S>([&](int i) { return m.state[i] * behind[i]; }),
                 mean = level + sum_of<K, S>([&](int i) { return m.state[i] * (ahead[i] - g[i]); }),
-                before = sum_of<K, S>(
-                    [&](int i) { return m.earlier_state[i] * ratio(m.earlier_y[i], m.earlier_sent[i]); });
+                before =
+                    sum_of<K, S>([&](int i) { return m.earlier_state[i] * ratio(m.earlier_y[i], m.earlier_sent[i]); });
         const Row<K, S> d = make_row<K, S>([&](int i) {
           const S x = m.factor[i] > 0 ? m.z[i] / m.factor[i] * m.sent[i] : S(0);
           return m.state[i] * (ahead[i] + behind[i] - g[i] - mean) + x;

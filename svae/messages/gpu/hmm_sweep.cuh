@@ -120,8 +120,8 @@ SVAE_APART bool send_all(const S* trans, const S* tops, const S* node, const S* 
   Table<K, S> table;
   table.fill(lane, [&](int k, int l) { return exponential(trans[k * own + l * other] - tops[k]); });
   Messages<K, S, Step> m{table, Mail<K, S>(mail, lane), lane, node, sent, kept, get<K>(tops, lane)};
-  m.before = make_row<K, S>(
-      [&](int n) { return lane + n * kWarp < K ? exponential(before[n]) * Range<S>::largest : S(0); });
+  m.before =
+      make_row<K, S>([&](int n) { return lane + n * kWarp < K ? exponential(before[n]) * Range<S>::largest : S(0); });
   const Row<K, S> root = m.root_of(read<K>(node, lane));
 #pragma unroll
   for (int n = 0; n < Row<K, S>::N; n++) m.sent[n] = m.before[n] * root[n] * root[n];

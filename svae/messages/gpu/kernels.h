@@ -20,10 +20,36 @@ namespace svae {
 constexpr int kLargest = 16, kMostStates = 64;
 
 enum Kernel {
-  kElement, kLink, kSmoothChain, kFilterChain, kVjpSum, kVjpLink, kVjpForward, kVjpSumBack, kVjpLinkBack, kVjpBack,
-  kElementSame, kSmoothSame, kFilterSame, kVjpBackSame, kVjpSame, kPotentialSame, kMessagesSame, kJoinSame,
-  kLocalSame, kSweepsSame, kMeetSame, kTotalSame,
-  kDraw, kDrawVjp, kHmmFilter, kHmmSmooth, kHmmFilterVjp, kHmmSmoothVjp, kHmmSmoothLogs, kHmmSmoothVjpLogs
+  kElement,
+  kLink,
+  kSmoothChain,
+  kFilterChain,
+  kVjpSum,
+  kVjpLink,
+  kVjpForward,
+  kVjpSumBack,
+  kVjpLinkBack,
+  kVjpBack,
+  kElementSame,
+  kSmoothSame,
+  kFilterSame,
+  kVjpBackSame,
+  kVjpSame,
+  kPotentialSame,
+  kMessagesSame,
+  kJoinSame,
+  kLocalSame,
+  kSweepsSame,
+  kMeetSame,
+  kTotalSame,
+  kDraw,
+  kDrawVjp,
+  kHmmFilter,
+  kHmmSmooth,
+  kHmmFilterVjp,
+  kHmmSmoothVjp,
+  kHmmSmoothLogs,
+  kHmmSmoothVjpLogs
 };
 
 struct Shape {

@@ -9,7 +9,7 @@ namespace svae {
 template <int D>
 struct Team {
   static constexpr int even = (D + 1) / 2 * 2, DS = even % 4 == 2 ? even : even + 2;  // twice an odd number
-  static constexpr int M = D * DS, G = 32 / D < 8 ? 32 / D : 8;                       // a matrix; chains in a warp
+  static constexpr int M = D * DS, G = 32 / D < 8 ? 32 / D : 8;  // a matrix; chains in a warp
   // The memory of a chain. Those of a warp follow each other in the banks as their lanes do, D apart; matrices whose
   // columns are put and taken lie a `turn` further in each, so that their lanes go on as well.
   __device__ static constexpr int stride(int size) { return size + ((even - size) % 16 + 16) % 16; }
@@ -34,7 +34,7 @@ struct Item {
     first = n * a.chunk;
     last = first + a.chunk < a.T - 1 ? first + a.chunk : a.T - 1;
   }
-  __device__ int node(int n) const { return first + n < last ? first + n : last; }           // n steps on, or the last
+  __device__ int node(int n) const { return first + n < last ? first + n : last; }  // n steps on, or the last
   __device__ int transition(int n) const { return first + n < last ? first + n : last - 1; }  // likewise
 };
 

@@ -1,4 +1,5 @@
-// Scratch memory. Each thread keeps its last block for the next call: fresh pages cost more than the arithmetic on them.
+// Scratch memory. Each thread keeps its last block for the next call: fresh pages cost more than the arithmetic on
+// them.
 #pragma once
 #include <cstdint>
 #include <cstdlib>

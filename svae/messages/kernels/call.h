@@ -4,8 +4,8 @@
 
 namespace svae {
 
-// One operand of a batch: sequence i begins at data + offset[i]; shared when all begin at the same place; steady when it
-// has one entry for all steps.
+// One operand of a batch: sequence i begins at data + offset[i]; shared when all begin at the same place; steady when
+// it has one entry for all steps.
 template <class S>
 struct Operand {
   const S* data;

@@ -20,9 +20,12 @@ inline void sized(int D, More... more) {
   }
 }
 
-#define SVAE_ONE(N) \
-  case N:           \
-    if constexpr (N <= kLanes<S>) return F::template run<N>(D, more...); else break;
+#define SVAE_ONE(N)                          \
+  case N:                                    \
+    if constexpr (N <= kLanes<S>)            \
+      return F::template run<N>(D, more...); \
+    else                                     \
+      break;
 
 // One sequence: its rows in lanes where they fit.
 template <class F, template <class, int> class Many, class S, class... More>
@@ -33,20 +36,20 @@ inline void alone(int D, More... more) {
 }
 #undef SVAE_ONE
 
-#define SVAE_FACTOR(name, Many)                                            \
-  template <class S>                                                       \
-  struct One##Many {                                                       \
-    template <int N, class... More>                                        \
-    static __attribute__((noinline)) void run(int D, More... more) {       \
-      name##_one<S, N>(D, more...);                                        \
-    }                                                                      \
-  };                                                                       \
-  template <class S, int W, class... More>                                 \
-  inline void name(int D, More... more) {                                  \
-    if constexpr (W == 1)                                                  \
-      alone<One##Many<S>, Many, S>(D, more...);                            \
-    else                                                                   \
-      sized<Many, S, W>(D, more...);                                       \
+#define SVAE_FACTOR(name, Many)                                      \
+  template <class S>                                                 \
+  struct One##Many {                                                 \
+    template <int N, class... More>                                  \
+    static __attribute__((noinline)) void run(int D, More... more) { \
+      name##_one<S, N>(D, more...);                                  \
+    }                                                                \
+  };                                                                 \
+  template <class S, int W, class... More>                           \
+  inline void name(int D, More... more) {                            \
+    if constexpr (W == 1)                                            \
+      alone<One##Many<S>, Many, S>(D, more...);                      \
+    else                                                             \
+      sized<Many, S, W>(D, more...);                                 \
   }
 SVAE_FACTOR(triangularize, Triangularize)
 SVAE_FACTOR(condition, Condition)

@@ -15,11 +15,11 @@
 
 namespace svae {
 
-#define SVAE_DECLARE(V)           \
-  namespace V {                   \
+#define SVAE_DECLARE(V)             \
+  namespace V {                     \
   extern Entry gaussian(Operation); \
-  extern Entry hmm(Operation);    \
-  extern Entry mixture(Operation); \
+  extern Entry hmm(Operation);      \
+  extern Entry mixture(Operation);  \
   }
 SVAE_DECLARE(baseline)
 #ifdef SVAE_X86
@@ -95,8 +95,9 @@ static bool fits(const ffi::AnyBuffer& x, ffi::DataType type, const std::string&
 }
 
 static ffi::Error refused(const std::string& what, size_t i) {
-  return ffi::Error(ffi::ErrorCode::kInvalidArgument, "svae: " + what + " " + std::to_string(i) +
-                    " of a kernel has another type or shape than T, D and the batch say");
+  return ffi::Error(
+      ffi::ErrorCode::kInvalidArgument,
+      "svae: " + what + " " + std::to_string(i) + " of a kernel has another type or shape than T, D and the batch say");
 }
 
 static bool one_entry(ffi::Span<const int64_t> dims, int rank) { return rank && dims[dims.size() - rank] == 1; }
@@ -166,8 +167,8 @@ static ffi::Error run(const Signature& signature, ffi::ThreadPool& pool, ffi::Re
   const auto entry = operation < kHmmFilter ? build().gaussian : operation < kBlend ? build().hmm : build().mixture;
   const auto kernels = precision(entry(operation), S());
   // Which form runs never depends on the number of threads.
-  const bool single = !kernels.lanes || (batch <= kernels.alone && batch < kernels.width) ||
-                      (kernels.serves && !kernels.serves(call));
+  const bool single =
+      !kernels.lanes || (batch <= kernels.alone && batch < kernels.width) || (kernels.serves && !kernels.serves(call));
   const int64_t width = single ? 1 : kernels.width;
   const auto kernel = single ? kernels.one : kernels.lanes;
   auto tasks = std::make_shared<Tasks>((batch + width - 1) / width, [&](int64_t i) { kernel(call, i * width); });
@@ -197,16 +198,16 @@ static Shapes joined(Shapes all, std::initializer_list<std::string> more) {
 
 }  // namespace svae
 
-#define SVAE_HANDLER(name, ...)                                                                                  \
-  static ffi::Error name##_impl(ffi::ThreadPool pool, int64_t T, int64_t D, ffi::RemainingArgs args,             \
-                                ffi::RemainingRets rets) {                                                       \
-    static const svae::Signature signature{__VA_ARGS__};                                                         \
-    return svae::dispatch(signature, pool, args, rets, T, D);                                                    \
-  }                                                                                                              \
-  extern "C" {                                                                                                   \
-  XLA_FFI_DEFINE_HANDLER_SYMBOL(name, name##_impl,                                                               \
-                                ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int64_t>("T").Attr<int64_t>("D")    \
-                                    .RemainingArgs().RemainingRets());                                           \
+#define SVAE_HANDLER(name, ...)                                                                                       \
+  static ffi::Error name##_impl(ffi::ThreadPool pool, int64_t T, int64_t D, ffi::RemainingArgs args,                  \
+                                ffi::RemainingRets rets) {                                                            \
+    static const svae::Signature signature{__VA_ARGS__};                                                              \
+    return svae::dispatch(signature, pool, args, rets, T, D);                                                         \
+  }                                                                                                                   \
+  extern "C" {                                                                                                        \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(                                                                                      \
+      name, name##_impl,                                                                                              \
+      ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Attr<int64_t>("T").Attr<int64_t>("D").RemainingArgs().RemainingRets()); \
   }
 
 SVAE_HANDLER(svae_gaussian_filter, svae::kFilter, svae::kChain, {"TD", "TDD", "T"})

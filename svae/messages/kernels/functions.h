@@ -10,10 +10,11 @@ namespace svae::SVAE_VARIANT {
 // costs nothing beside other work.
 inline __m512 exponential_by_sixteenths(__m512 x) {
   alignas(64) static const int32_t roots[16] = {  // of 2^(i / 16), less what the shifted n adds below its power
-      0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532, 0x3f75fed7, 0x3f75583f,
-      0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c, 0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d};
+                                                0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532,
+                                                0x3f75fed7, 0x3f75583f, 0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c,
+                                                0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d};
   const __m512 magic = _mm512_set1_ps(12582912.0f);                          // 1.5 * 2^23
-  const __m512 safe = _mm512_max_ps(_mm512_set1_ps(-88.0296919f), x);        // 2^-127, whose bits are all 0; nan stays
+  const __m512 safe = _mm512_max_ps(_mm512_set1_ps(-88.0296919f), x);  // 2^-127, whose bits are all 0; nan stays
   const __m512 n = _mm512_fmadd_ps(safe, _mm512_set1_ps(23.0831207f), magic);
   const __m512 r = _mm512_fnmadd_ps(n - magic, _mm512_set1_ps(0.0433216989f), safe);
   const __m512i bits = _mm512_castps_si512(n), root = _mm512_permutexvar_epi32(bits, _mm512_load_si512(roots));

@@ -10,9 +10,11 @@ namespace svae::SVAE_VARIANT {
 constexpr int kSingle = SVAE_BYTES < 32 ? SVAE_BYTES / 4 : 8, kDouble = SVAE_BYTES / 8;
 
 #define SVAE_LANES(f) \
-  Entry { {kSingle, f<float, kSingle>, f<float, 1>, 2}, { kDouble, f<double, kDouble>, f<double, 1>, 2 } }
-#define SVAE_ONE(f) \
-  Entry { {1, nullptr, f<float>}, { 1, nullptr, f<double> } }
+  Entry { {kSingle, f<float, kSingle>, f<float, 1>, 2}, {kDouble, f<double, kDouble>, f<double, 1>, 2} }
+#define SVAE_ONE(f)                                   \
+  Entry {                                             \
+    {1, nullptr, f<float>}, { 1, nullptr, f<double> } \
+  }
 
 Entry gaussian(Operation operation) {
   switch (operation) {

@@ -85,8 +85,16 @@ void gaussian_smooth(const Call<S>& call, int64_t first) {
 
   if (flipped) {
     if constexpr (W == 1) {
-      const BackOne<S> given{T, x.F, call.in[kJ].data + call.in[kJ].offset[first], memory, write_gain.p[0],
-                             write_mean.p[0], write_sqrt.p[0], write_back.p[0], write_kl.p[0], write_shift.p[0]};
+      const BackOne<S> given{T,
+                             x.F,
+                             call.in[kJ].data + call.in[kJ].offset[first],
+                             memory,
+                             write_gain.p[0],
+                             write_mean.p[0],
+                             write_sqrt.p[0],
+                             write_back.p[0],
+                             write_kl.p[0],
+                             write_shift.p[0]};
       smooth_back(D, given);
     }
     return;

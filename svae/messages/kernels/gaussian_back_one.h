@@ -18,8 +18,7 @@ struct BackOne {
 template <class S, int N>
 SVAE_INLINE void load_rows(int d, Row<S>* rows, const S* M) {
   const int D = N ? N : d;
-  SVAE_UNROLL for (int i = 0; i < kLanes<S>; i++)
-    rows[i] = i < D ? load_some<S, kLanes<S>>(M + i * D, D) : Row<S>{};
+  SVAE_UNROLL for (int i = 0; i < kLanes<S>; i++) rows[i] = i < D ? load_some<S, kLanes<S>>(M + i * D, D) : Row<S>{};
 }
 
 // sum_r J_r (P_r + e_r e) of P = root root': its lanes add up to tr(J P) + e'J e. `columns` are those of the root.
@@ -89,9 +88,9 @@ __attribute__((noinline)) void smooth_back_one(int d, const BackOne<S>& x) {
 template <class S>
 inline void smooth_back(int D, const BackOne<S>& x) {
   switch (D) {
-#define SVAE_CASE(N)                                                        \
-  case N:                                                                   \
-    if constexpr (N <= kLanes<S>) return smooth_back_one<S, N>(D, x);       \
+#define SVAE_CASE(N)                                                  \
+  case N:                                                             \
+    if constexpr (N <= kLanes<S>) return smooth_back_one<S, N>(D, x); \
     break;
     SVAE_ONE_SIZES(SVAE_CASE)
 #undef SVAE_CASE

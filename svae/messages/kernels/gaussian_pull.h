@@ -1,7 +1,8 @@
 // The derivative of the Gaussian chain by two more sweeps. The cotangent of a covariance P = L L' is carried as
 // omega = L' (dP) L, in the coordinates of its own root, where every step of the recursion is well scaled.
 //
-// Notation of one step: X = I - F F'J, u = h - J m (m filtered), d = filtered - predicted mean, e = smoothed - filtered.
+// Notation of one step: X = I - F F'J, u = h - J m (m filtered), d = filtered - predicted mean, e = smoothed -
+// filtered.
 #pragma once
 #include "gaussian_kept.h"
 #include "gaussian_sums.h"
@@ -24,8 +25,8 @@ class Pull {
   static int64_t size(int D) { return 10 * D * D + 6 * D + Cotangent<S, W>::size(2 * D * D + D); }
   Pull(Arena<V>& a, int D, const ChainReader<S, W>& chain, const Call<S>& c, int64_t first)
       : D(D), DD(D * D), inverse(a.take(DD)), inverse_next(a.take(DD)), omega(a.take(DD)), omega_f(a.take(DD)),
-        A(a.take(DD)), P(a.take(DD)), M(a.take(DD)), N(a.take(DD)), root(a.take(DD)), mbar(a.take(D)),
-        fbar(a.take(D)), r(a.take(D)), x(a.take(D)), y(a.take(D)), v(a.take(D)), J(a.take(DD)), chain(chain),
+        A(a.take(DD)), P(a.take(DD)), M(a.take(DD)), N(a.take(DD)), root(a.take(DD)), mbar(a.take(D)), fbar(a.take(D)),
+        r(a.take(D)), x(a.take(D)), y(a.take(D)), v(a.take(D)), J(a.take(DD)), chain(chain),
         mean0(c.out[kMean0], first, c.batch), sqrt0(c.out[kSqrt0], first, c.batch), dJ(c.out[kJ], first, c.batch),
         dh(c.out[kH], first, c.batch), dA(a, DD, c.out[kA], first, c.batch), db(a, D, c.out[kB], first, c.batch),
         dQ(a, DD, c.out[kQ], first, c.batch) {}
@@ -111,7 +112,7 @@ class Pull {
     multiply<V, false, Full, true, Upper>(D, M, omega_f, k.F, S(1));
     multiply<V, false, Lower, false, Full, Lower>(D, P, k.F, M, S(-1));
     if (smoothed) {
-      (*smoothed)(root, t * DD, DD, true);
+      (*smoothed)(root, t* DD, DD, true);
       multiply<V, false, Lower, true, Upper, Lower>(D, M, root, root, S(-0.5));
     }
     if (smoothed) {

@@ -10,8 +10,8 @@ void gaussian_filter_vjp(const Call<S>& call, int64_t first) {
   using V = Lanes<S, W>;
   const int D = int(call.D), DD = D * D;
   const int64_t T = call.T, kept = Kept<S, W>::packed(D);
-  Arena<V> arena(Step<S, W>::size(D) + Transition<S, W>::size(D) + Pull<S, W>::size(D) +
-                 Kept<S, W>::size(D) + DD + T * kept);
+  Arena<V> arena(Step<S, W>::size(D) + Transition<S, W>::size(D) + Pull<S, W>::size(D) + Kept<S, W>::size(D) + DD +
+                 T * kept);
   Step<S, W> x(arena, D);
   Transition<S, W> next(arena, D);
   Kept<S, W> k(arena, D, T);
@@ -57,8 +57,8 @@ void gaussian_smooth_vjp(const Call<S>& call, int64_t first) {
   using V = Lanes<S, W>;
   const int D = int(call.D);
   const int64_t T = call.T, kept = Kept<S, W>::packed(D);
-  Arena<V> arena(Step<S, W>::size(D) + Transition<S, W>::size(D) + Pull<S, W>::size(D) +
-                 Smoothed<S, W>::size(D) + Kept<S, W>::size(D) + T * kept);
+  Arena<V> arena(Step<S, W>::size(D) + Transition<S, W>::size(D) + Pull<S, W>::size(D) + Smoothed<S, W>::size(D) +
+                 Kept<S, W>::size(D) + T * kept);
   Step<S, W> x(arena, D);
   Transition<S, W> next(arena, D);
   Kept<S, W> k(arena, D, T);

@@ -10,14 +10,16 @@ namespace svae::SVAE_VARIANT {
 constexpr int kSingle = SVAE_BYTES / 4, kDouble = SVAE_BYTES / 8;
 
 // One sequence after another, its states in lanes.
-#define SVAE_STATES(f) \
-  Entry { {1, nullptr, f<float, kSingle>}, { 1, nullptr, f<double, kDouble> } }
+#define SVAE_STATES(f)                                                  \
+  Entry {                                                               \
+    {1, nullptr, f<float, kSingle>}, { 1, nullptr, f<double, kDouble> } \
+  }
 // Sequences in lanes too.
-#define SVAE_BOTH(f, Form)                                                                        \
-  Entry {                                                                                         \
-    {kSingle, f##_lanes<float, kSingle>, f<float, kSingle>, 8, Form<float, kSingle>::serves}, {   \
-      kDouble, f##_lanes<double, kDouble>, f<double, kDouble>, 8, Form<double, kDouble>::serves   \
-    }                                                                                             \
+#define SVAE_BOTH(f, Form)                                                                      \
+  Entry {                                                                                       \
+    {kSingle, f##_lanes<float, kSingle>, f<float, kSingle>, 8, Form<float, kSingle>::serves}, { \
+      kDouble, f##_lanes<double, kDouble>, f<double, kDouble>, 8, Form<double, kDouble>::serves \
+    }                                                                                           \
   }
 
 Entry hmm(Operation operation) {

@@ -24,8 +24,8 @@ struct Hmm {
   const int64_t T;
   const S *init, *trans, *node, *mask;
   S *table, *flipped, *log_flipped, *top;  // exp(trans - top) by rows and by columns, trans by columns, column maxima
-  S *alpha, *predicted;                    // of every step: p(z_t | nodes to t), and its product with the table
-  S *states;                               // log p(z_t | nodes to t), where the products cannot be trusted
+  S *alpha, *predicted;  // of every step: p(z_t | nodes to t), and its product with the table
+  S* states;  // log p(z_t | nodes to t), where the products cannot be trusted
   S *prior, *maximum, *increment, *probability, *outside;
   bool trusted = false;
 
@@ -43,10 +43,9 @@ struct Hmm {
       : K(int(c.D)), N(padded(c.D) / W), P(padded(c.D)), T(c.T), init(c.in[kInit].data + c.in[kInit].offset[i]),
         trans(c.in[kTrans].data + c.in[kTrans].offset[i]), node(c.in[kNode].data + c.in[kNode].offset[i]),
         mask(c.in[kMask].data + c.in[kMask].offset[i]), table(take(a, P * P)), flipped(take(a, P * P)),
-        log_flipped(take(a, P * P)), top(take(a, P)), alpha(take(a, T * P)),
-        predicted(take(a, T * P)), states(take(a, T * P)),
-        prior(take(a, P)), maximum(take(a, padded(T))), increment(take(a, padded(T))), probability(take(a, P)),
-        outside(take(a, P)) {
+        log_flipped(take(a, P * P)), top(take(a, P)), alpha(take(a, T * P)), predicted(take(a, T * P)),
+        states(take(a, T * P)), prior(take(a, P)), maximum(take(a, padded(T))), increment(take(a, padded(T))),
+        probability(take(a, P)), outside(take(a, P)) {
     for (int k = 0; k < P; k++) outside[k] = k < K ? S(0) : S(1);
   }
 
@@ -87,8 +86,12 @@ struct Hmm {
       store_some<S, W>(row + P - W, v(x)[N - 1], K - (P - W));
   }
 
-  static S highest(V x) { return fold<S, W>(x, [](auto a, auto b) { return a > b ? a : b; }); }
-  static S sum_of(V x) { return fold<S, W>(x, [](auto a, auto b) { return a + b; }); }
+  static S highest(V x) {
+    return fold<S, W>(x, [](auto a, auto b) { return a > b ? a : b; });
+  }
+  static S sum_of(V x) {
+    return fold<S, W>(x, [](auto a, auto b) { return a + b; });
+  }
 
   // The largest of P entries.
   S max_of(const S* x) const {

@@ -180,8 +180,10 @@ struct HmmLanes {
       step.total = V{};
       tiles(step);
       finish(step.t, step.total);
-      if (step.ahead) maximum[step.t + 2] = finite(step.highest);
-      else if (step.t + 2 < T) read(step.t + 2);
+      if (step.ahead)
+        maximum[step.t + 2] = finite(step.highest);
+      else if (step.t + 2 < T)
+        read(step.t + 2);
     }
     bad |= ~(step.lowest >= splat<S, W>(kLost));
   }

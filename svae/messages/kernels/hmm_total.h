@@ -19,8 +19,7 @@ struct Total {
     const int64_t P = H::padded(K);
     return P * P * (2 * sizeof(double) / sizeof(S)) + 2 * kBlock * P;
   }
-  Total(Arena<V>& a, const H& hmm)
-      : hmm(hmm), left(hmm.take(a, kBlock * hmm.P)), right(hmm.take(a, kBlock * hmm.P)) {
+  Total(Arena<V>& a, const H& hmm) : hmm(hmm), left(hmm.take(a, kBlock * hmm.P)), right(hmm.take(a, kBlock * hmm.P)) {
     const int64_t n = hmm.P * hmm.P;
     weighted = reinterpret_cast<double*>(hmm.take(a, n * sizeof(double) / sizeof(S)));
     apart = reinterpret_cast<double*>(hmm.take(a, n * sizeof(double) / sizeof(S)));
@@ -52,8 +51,7 @@ struct Total {
         for (int c = 0; c < C; c++) sum[r][c] += x[r] * y[c];
     }
     for (int r = 0; r < R; r++)
-      for (int c = 0; c < C; c++)
-        widen(weighted + (i + r) * P + (n + c) * W, sum[r][c]);
+      for (int c = 0; c < C; c++) widen(weighted + (i + r) * P + (n + c) * W, sum[r][c]);
   }
 
   template <int C>

@@ -1,5 +1,6 @@
-// The hidden Markov chain with transitions of their own for every step, one sequence at a time, its K states in SIMD lanes
-// (K padded to P entries). Messages in logarithms: a step needs the K x K exponentials anyway, for they are its own.
+// The hidden Markov chain with transitions of their own for every step, one sequence at a time, its K states in SIMD
+// lanes (K padded to P entries). Messages in logarithms: a step needs the K x K exponentials anyway, for they are its
+// own.
 #pragma once
 #include <limits>
 
@@ -17,9 +18,9 @@ struct Varying {
   const int64_t T;
   const S *init, *trans, *node, *mask;
   const bool steady;
-  S *states;                 // log p(z_t | nodes to t)
+  S* states;                 // log p(z_t | nodes to t)
   S *increment, *maximum;    // of log Z without the maximum of the node, and that maximum
-  S *kernel;                 // p(z_t = i | z_t+1 = j) of one step
+  S* kernel;                 // p(z_t = i | z_t+1 = j) of one step
   S *prior, *top, *scratch;
 
   static int padded(int64_t K) { return int((K + W - 1) / W * W); }
@@ -50,7 +51,9 @@ struct Varying {
     for (int n = 1; n < N; n++) best = largest(v(x)[n], best);
     return fold<S, W>(best, [](auto a, auto b) { return a > b ? a : b; });
   }
-  static S sum_of(V x) { return fold<S, W>(x, [](auto a, auto b) { return a + b; }); }
+  static S sum_of(V x) {
+    return fold<S, W>(x, [](auto a, auto b) { return a + b; });
+  }
 
   // log sum exp of P entries.
   S total_of(const S* x) const {

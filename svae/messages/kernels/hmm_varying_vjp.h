@@ -44,8 +44,7 @@ void pull_varying(Varying<S, W>& hmm, PairCotangents<S, W>& pairs, const S* kept
     for (int k = 0; k < K && !real; k++) d_node[t * K + k] = 0;
     if (!real && t) continue;  // its states are those before it
     const S inside = (real ? weight(t) : S(0)) - hmm.sum_of(sums);
-    for (int n = 0; n < N; n++)
-      hmm.v(u)[n] = hmm.v(acc)[n] + exponential<S, W>(hmm.v(hmm.states + t * P)[n]) * inside;
+    for (int n = 0; n < N; n++) hmm.v(u)[n] = hmm.v(acc)[n] + exponential<S, W>(hmm.v(hmm.states + t * P)[n]) * inside;
     for (int k = 0; k < K && real; k++) d_node[t * K + k] = u[k] + more(t, k);
     if (!t) break;
     hmm.step(t - 1);
@@ -93,8 +92,8 @@ void hmm_varying_smooth_vjp(const Call<S>& call, int64_t index) {
   S *kept = hmm.take(arena, T * P), *c = hmm.take(arena, P), *mean = hmm.take(arena, P), *weighed = hmm.take(arena, P),
     *pair = hmm.take(arena, P), *row = hmm.take(arena, P);
   auto operand = [&](int n) { return call.in[n].data + call.in[n].offset[index]; };
-  const S *states = operand(4), *pairs = operand(5), *d_states = operand(6), *d_pairs = operand(7), *d_log_z = operand(8),
-          *d_kl = operand(9);
+  const S *states = operand(4), *pairs = operand(5), *d_states = operand(6), *d_pairs = operand(7),
+          *d_log_z = operand(8), *d_kl = operand(9);
   hmm.forward([](int64_t) {});
 
   // Forward in time: c is the cotangent of the marginals of step t, up to a constant; kept that of the log states.
@@ -123,8 +122,7 @@ void hmm_varying_smooth_vjp(const Call<S>& call, int64_t index) {
       hmm.pad(row, d_pairs + (t * K + i) * K, 0);
       hmm.pad(pair, pairs + (t * K + i) * K, 0);
       V sums{};
-      for (int n = 0; n < N; n++)
-        sums += hmm.v(weighed)[n] = hmm.v(pair)[n] * (hmm.v(row)[n] + c[i] - hmm.v(mean)[n]);
+      for (int n = 0; n < N; n++) sums += hmm.v(weighed)[n] = hmm.v(pair)[n] * (hmm.v(row)[n] + c[i] - hmm.v(mean)[n]);
       lbar[i] = hmm.sum_of(sums);
       total.add(t, i, weighed);
     }
@@ -133,8 +131,7 @@ void hmm_varying_smooth_vjp(const Call<S>& call, int64_t index) {
 
   pull_varying<S, W>(
       hmm, total, kept, call.out[0].data + index * call.out[0].size, call.out[2].data + index * call.out[2].size, arena,
-      [&](int64_t t) { return d_log_z[t] - d_kl[t]; },
-      [&](int64_t t, int k) { return d_kl[t] * states[t * K + k]; });
+      [&](int64_t t) { return d_log_z[t] - d_kl[t]; }, [&](int64_t t, int k) { return d_kl[t] * states[t * K + k]; });
 }
 
 }  // namespace svae::SVAE_VARIANT

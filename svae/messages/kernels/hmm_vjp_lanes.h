@@ -19,11 +19,11 @@ struct HmmLanesVjp {
   const HmmLanes<S, W>& h;
   Pairs& pairs;
   const Reader<S, W> states_in, d_states, d_transitions, d_log_z, d_kl;
-  V *weights, *states, *against;            // of every step: the states, and z, later what is added to ratios by pull
-  V *ring_ac, *ring_ratio;                  // of the steps of a block of pairs
-  V *from_rows, *from_columns;              // x weights and weights ratio, of some steps ahead
+  V *weights, *states, *against;  // of every step: the states, and z, later what is added to ratios by pull
+  V *ring_ac, *ring_ratio;  // of the steps of a block of pairs
+  V *from_rows, *from_columns;  // x weights and weights ratio, of some steps ahead
   V *c, *out, *log_z_bar, *kl_bar;
-  V *kept, *inverse;                        // they take the place of logs, and of the products with the table
+  V *kept, *inverse;  // they take the place of logs, and of the products with the table
 
   static bool serves(const Call<S>& c) { return HmmLanes<S, W>::has_room(c, 5); }
   static int64_t size(int64_t K, int64_t T) {

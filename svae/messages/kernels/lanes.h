@@ -84,8 +84,10 @@ inline Lanes<S, W> reciprocal(Lanes<S, W> x) {
 #if SVAE_BYTES == 64 && defined(__AVX512VL__)
   if constexpr (sizeof(S) == 4 && W >= 8) {
     Lanes<S, W> y;
-    if constexpr (W == 16) y = _mm512_rcp14_ps(x);
-    else y = _mm256_rcp14_ps(x);
+    if constexpr (W == 16)
+      y = _mm512_rcp14_ps(x);
+    else
+      y = _mm256_rcp14_ps(x);
     return y + y * (S(1) - x * y);
   }
 #endif
@@ -135,9 +137,12 @@ inline void copy(V* __restrict to, const V* __restrict from, int n) {
 // One number from all lanes, by halves.
 template <class S, int W, int... I>
 inline Lanes<S, W / 2> half(Lanes<S, W> x, int from, std::integer_sequence<int, I...>) {
-  if constexpr (W == 2) return x[from];
-  else if (from) return __builtin_shufflevector(x, x, (W / 2 + I)...);
-  else return __builtin_shufflevector(x, x, I...);
+  if constexpr (W == 2)
+    return x[from];
+  else if (from)
+    return __builtin_shufflevector(x, x, (W / 2 + I)...);
+  else
+    return __builtin_shufflevector(x, x, I...);
 }
 
 template <class S, int W, class F>

@@ -56,9 +56,9 @@ template <class V, bool TA, Shape SA, bool TB, Shape SB, Shape SC = Full, bool A
 __attribute__((noinline)) void multiply(int D, V* __restrict C, const M* A, const V* B, S scale) {
   if constexpr (sizeof(V) == sizeof(S)) {
     switch (D) {
-#define SVAE_CASE(N)                                                                                            \
-  case N:                                                                                                       \
-    if constexpr (N <= kLanes<S>) return multiply_one<S, N, TA, SA, TB, Add>(D, C, A, B, scale);                \
+#define SVAE_CASE(N)                                                                             \
+  case N:                                                                                        \
+    if constexpr (N <= kLanes<S>) return multiply_one<S, N, TA, SA, TB, Add>(D, C, A, B, scale); \
     break;
       SVAE_ONE_SIZES(SVAE_CASE)
 #undef SVAE_CASE

@@ -7,8 +7,10 @@ namespace svae::SVAE_VARIANT {
 
 constexpr int kSingle = SVAE_BYTES / 4, kDouble = SVAE_BYTES / 8;
 
-#define SVAE_LANES(f) \
-  Entry { {kSingle, f<float, kSingle>, f<float, 1>}, { kDouble, f<double, kDouble>, f<double, 1> } }
+#define SVAE_LANES(f)                                                                        \
+  Entry {                                                                                    \
+    {kSingle, f<float, kSingle>, f<float, 1>}, { kDouble, f<double, kDouble>, f<double, 1> } \
+  }
 
 Entry mixture(Operation operation) {
   if (operation == kBlend) return SVAE_LANES(mixture_blend);

@@ -22,8 +22,10 @@ class PairSums {
 
   static Double* widened(Double* to, V x, int from) {
     constexpr std::make_integer_sequence<int, W / 2> all{};
-    if constexpr (W == 2) *to += Double{} + x[from];
-    else *to += __builtin_convertvector(half<S, W>(x, from, all), Double);
+    if constexpr (W == 2)
+      *to += Double{} + x[from];
+    else
+      *to += __builtin_convertvector(half<S, W>(x, from, all), Double);
     return to + 1;
   }
 

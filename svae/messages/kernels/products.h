@@ -26,7 +26,8 @@ constexpr int kTile = 3;
 #endif
 
 template <class V, int R, int C, class S>
-inline void patch(int K, V* out, int stride, const V* A, int ar, int ak, const V* B, int bk, int bc, S scale, bool add) {
+inline void patch(int K, V* out, int stride, const V* A, int ar, int ak, const V* B, int bk, int bc, S scale,
+                  bool add) {
   V sum[R][C] = {};
   for (int k = 0; k < K; k++, A += ak, B += bk) {
     V b[C];
@@ -59,15 +60,27 @@ __attribute__((noinline)) void product(int M, int N, int K, V* out, int stride, 
       V* to = out + r * stride + c;
       const int nr = M - r < kTile ? M - r : kTile, nc = N - c < kTile ? N - c : kTile;
       switch (nr * 4 + nc) {
-#define SVAE_PATCH(R, C)                                                                          \
-  case R * 4 + C:                                                                                 \
-    if constexpr (R <= kTile && C <= kTile)                                                       \
-      patch<V, R, C>(K, to, stride, a, A.row, A.column, b, B.row, B.column, scale, add);          \
+#define SVAE_PATCH(R, C)                                                                 \
+  case R * 4 + C:                                                                        \
+    if constexpr (R <= kTile && C <= kTile)                                              \
+      patch<V, R, C>(K, to, stride, a, A.row, A.column, b, B.row, B.column, scale, add); \
     break;
-        SVAE_PATCH(1, 1) SVAE_PATCH(1, 2) SVAE_PATCH(1, 3) SVAE_PATCH(1, 4)
-        SVAE_PATCH(2, 1) SVAE_PATCH(2, 2) SVAE_PATCH(2, 3) SVAE_PATCH(2, 4)
-        SVAE_PATCH(3, 1) SVAE_PATCH(3, 2) SVAE_PATCH(3, 3) SVAE_PATCH(3, 4)
-        SVAE_PATCH(4, 1) SVAE_PATCH(4, 2) SVAE_PATCH(4, 3) SVAE_PATCH(4, 4)
+        SVAE_PATCH(1, 1)
+        SVAE_PATCH(1, 2)
+        SVAE_PATCH(1, 3)
+        SVAE_PATCH(1, 4)
+        SVAE_PATCH(2, 1)
+        SVAE_PATCH(2, 2)
+        SVAE_PATCH(2, 3)
+        SVAE_PATCH(2, 4)
+        SVAE_PATCH(3, 1)
+        SVAE_PATCH(3, 2)
+        SVAE_PATCH(3, 3)
+        SVAE_PATCH(3, 4)
+        SVAE_PATCH(4, 1)
+        SVAE_PATCH(4, 2)
+        SVAE_PATCH(4, 3)
+        SVAE_PATCH(4, 4)
 #undef SVAE_PATCH
       }
     }

@@ -40,8 +40,8 @@ inline V negligible(int D, const V* row) {
 
 // The rotations of row (t, a) over columns of scale^2 d; t becomes its length.
 template <class S, int W, int N>
-inline Rotations<Lanes<S, W>> rotations(int D, Lanes<S, W>& t, const Lanes<S, W>* a, Lanes<S, W> least,
-                                        Lanes<S, W>* d, Lanes<S, W>* weight, Lanes<S, W>* slope) {
+inline Rotations<Lanes<S, W>> rotations(int D, Lanes<S, W>& t, const Lanes<S, W>* a, Lanes<S, W> least, Lanes<S, W>* d,
+                                        Lanes<S, W>* weight, Lanes<S, W>* slope) {
   using V = Lanes<S, W>;
   const V head = t;
   V square = t * t + least, quotient = reciprocal<S, W>(square);
@@ -122,8 +122,8 @@ struct Condition {
   }
 
   template <int N>
-  static __attribute__((noinline)) void run(int d, const V* Q, V* L, V* scale, V* gain, V* B, V* K, const V* F,
-                                            V* X, V* columns, V* slope) {
+  static __attribute__((noinline)) void run(int d, const V* Q, V* L, V* scale, V* gain, V* B, V* K, const V* F, V* X,
+                                            V* columns, V* slope) {
     const int D = N ? N : d;
     R r[kRoom<N>];
     root<N>(d, Q, L, X, columns, slope, r);

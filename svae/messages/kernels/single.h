@@ -84,8 +84,7 @@ __attribute__((noinline)) void store_columns(int d, S* M, const Row<S>* columns)
   Row<S> rows[kLanes<S>];
   SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++) rows[c] = c < D ? columns[c] : Row<S>{};
   transpose<S, kLanes<S>>(rows);
-  SVAE_UNROLL for (int i = 0; i < kLanes<S>; i++)
-    if (i < D) store_row(D, M, i, rows[i]);
+  SVAE_UNROLL for (int i = 0; i < kLanes<S>; i++) if (i < D) store_row(D, M, i, rows[i]);
 }
 
 // Rows that are columns already: a matrix that lies transposed in memory. Lanes from D on are of no use.
@@ -97,8 +96,7 @@ SVAE_INLINE void load_flipped(int d, Row<S>* columns, const S* M) {
 template <class S, int N = 0>
 SVAE_INLINE void store_flipped(int d, S* M, const Row<S>* columns) {
   const int D = N ? N : d;
-  SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++)
-    if (c < D) store_row(D, M, c, columns[c]);
+  SVAE_UNROLL for (int c = 0; c < kLanes<S>; c++) if (c < D) store_row(D, M, c, columns[c]);
 }
 template <class S>
 inline void flip(int D, S* M) {
@@ -126,8 +124,8 @@ inline void multiply_one(int d, S* __restrict C, const S* A, const S* B, S scale
     SVAE_UNROLL for (int k = 0; k < (N ? N : kLanes<S>); k++) rows[k] = k < D ? load<S, kLanes<S>>(B + k * D) : V{};
   SVAE_UNROLL for (int r = 0; r < D; r++) {
     V part[2] = {};
-    SVAE_UNROLL for (int k = SA == Upper ? r : 0; k < (SA == Lower ? r + 1 : D); k++)
-      part[k & 1] += (TA ? A[k * D + r] : A[r * D + k]) * rows[k];
+    SVAE_UNROLL for (int k = SA == Upper ? r : 0; k < (SA == Lower ? r + 1 : D); k++) part[k & 1] +=
+        (TA ? A[k * D + r] : A[r * D + k]) * rows[k];
     V sum = scale * (part[0] + part[1]);
     if (Add) {
       sum += load_some<S, kLanes<S>>(C + r * D, D);

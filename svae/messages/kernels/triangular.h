@@ -91,8 +91,8 @@ struct Solve {
     SVAE_UNROLL for (int j = D - 1; j >= 0; j--) {
       if (Low && j >= r + NR) continue;
       SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][j] *= scale[j];
-      SVAE_UNROLL for (int c = 0; c < j; c++)
-        SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][c] -= x[i][j] * L[j * D + c];
+      SVAE_UNROLL for (int c = 0; c < j; c++) SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][c] -=
+          x[i][j] * L[j * D + c];
     }
     SVAE_UNROLL for (int i = 0; i < NR; i++) SVAE_ROW(c, 0) X[(r + i) * D + c] = x[i][c];
   }
@@ -117,14 +117,14 @@ struct SolveLeft {
   static void rows(int d, int r, V* __restrict X, const V* B, const V* L) {
     const int D = N ? N : d;
     V x[NR][kRoom<N>];
-    SVAE_UNROLL for (int i = 0; i < NR; i++)
-      SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) x[i][c] = B[(r + i) * D + c];
+    SVAE_UNROLL for (int i = 0; i < NR; i++) SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) x[i][c] =
+        B[(r + i) * D + c];
     for (int k = 0; k < r; k++)
-      SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++)
-        SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][c] -= L[(r + i) * D + k] * X[k * D + c];
+      SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) SVAE_UNROLL for (int i = 0; i < NR; i++) x[i][c] -=
+          L[(r + i) * D + k] * X[k * D + c];
     SVAE_UNROLL for (int i = 0; i < NR; i++) {
-      SVAE_UNROLL for (int k = 0; k < i; k++)
-        SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) x[i][c] -= L[(r + i) * D + r + k] * x[k][c];
+      SVAE_UNROLL for (int k = 0; k < i; k++) SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) x[i][c] -=
+          L[(r + i) * D + r + k] * x[k][c];
       const V scale = reciprocal<S, W>(L[(r + i) * D + r + i]);
       SVAE_UNROLL for (int c = 0; c < (N ? M : d); c++) X[(r + i) * D + c] = x[i][c] *= scale;
     }
@@ -136,8 +136,7 @@ struct SolveLeft {
     int r = 0;
     for (; r < H; r += kPanel) {
       rows<N, kPanel, H>(d, r, X, B, L);
-      for (int i = r; i < r + kPanel; i++)
-        SVAE_UNROLL for (int c = H; c < N; c++) X[i * N + c] = V{};
+      for (int i = r; i < r + kPanel; i++) SVAE_UNROLL for (int c = H; c < N; c++) X[i * N + c] = V{};
     }
     for (; r + kPanel <= D; r += kPanel) rows<N, kPanel, N>(d, r, X, B, L);
     for (; r < D; r++) rows<N, 1, N>(d, r, X, B, L);
