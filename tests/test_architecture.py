@@ -50,7 +50,7 @@ ARROWS = {
     "baselines": ("fitting.initialize", "fitting.prepare", "_one_thread"),
     "_sealed": (),
     "store": ("config", "model", "_sealed"),
-    "runs": ("fitting.defaults", "fitting.loop", "queries", "baselines", "store", "data"),
+    "runs": ("fitting.defaults", "fitting.loop", "queries", "baselines", "starting", "store", "data"),
     "experiments": ("fitting.loop", "queries", "store", "data", "runs"),
     "adapters": ("runs", "sklearn"),
     "__init__": ("fitting.defaults", "fitting.loop", "queries", "store", "data", "runs", "testing", "adapters"),

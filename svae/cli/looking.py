@@ -75,17 +75,20 @@ def show(path: str, /, *, fps: float | None = None, dataset: str | None = None, 
 
 def _show_run(run, path, json):
     """How it stands, and its states one by one, where it has any; of several blocks those of each."""
+    from svae.runs._null import as_dict, in_words
+
     parts = [(part, *states(part)) for part in run.each()]
     faults = [*(fault for _, _, found in parts for fault in found), *run.warnings()]
     rows = [({"block": part.block} if part.block else {}) | row for part, found, _ in parts for row in found]
-    again = _of_stability(*parts[0][:2])
+    null, again = run.null(), _of_stability(*parts[0][:2])
     if json:
-        print_json(summary(run) | {"states_one_by_one": rows, "found_again": again, "warnings": faults})
+        trust = {"found_again": again, "null": as_dict(null), "null_in_words": in_words(null)}
+        print_json(summary(run) | {"states_one_by_one": rows} | trust | {"warnings": faults})
         return
     report(summary(run), path, False)
     for part, found, _ in parts:
         _print_states(f"states of {part.block}" if part.block else "states", found)
-    for sentence in [*again, *faults]:
+    for sentence in [*again, *in_words(null), *faults]:
         print(sentence)
 
 

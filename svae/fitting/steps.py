@@ -46,6 +46,7 @@ class Step(NamedTuple):
     blocks: tuple[float, ...] = ()  # the held-out bound of successive parts of the frames, where it was measured
     share: float | None = None  # of the search for states that is done; at 1 the model has them
     starts: Any = None  # Starts: how far the starts of that search agree, once it is done
+    null: Any = None  # Null: the first restart's latents beside others without states, once it is done
 
     def __repr__(self) -> str:
         return _reprs.step_text(self)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from svae._one_thread import in_one_thread
+from svae._one_thread import in_one_thread, one_thread
 from svae.bound import value_and_grad
 from svae.data import Beside, Recordings, batch, windows
 from svae.data.views import sample_frames
@@ -23,6 +23,7 @@ from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, repor
 from svae.model import SVAE
 from svae.nets import Places
 from svae.pgm import Normal, graph
+from svae.starting import Null, compared, unknown
 
 MOST_FRAMES = 2**13  # in one batch of warm latents
 PCA_FRAMES = 4000
@@ -66,7 +67,21 @@ def warm_up(
 
     search = initialize.search_latents(model, *found, seed=model.config.seed + restart, hurries=asked)
     for step in _searched(model, in_one_thread(search), restart):
-        yield step._replace(note=HURRIED) if step.share == 1.0 and any(answers) else step
+        done = step.share == 1.0
+        null = _null(model, found.latents, asked) if done and restart == 0 else None
+        yield step._replace(note=HURRIED if done and any(answers) else step.note, null=null)
+
+
+def _null(model: SVAE, latents: list[np.ndarray], hurries: Callable[[], bool]) -> Null:
+    """Whether the latents have states and dynamics at all."""
+    pgm = model.pgm
+    states = pgm.states if pgm.chained else 1
+    if states == 1 and not pgm.dynamic:
+        return unknown("in this model no frame depends on the one before")
+    if hurries():
+        return unknown("the time was short")
+    with one_thread():
+        return compared(latents, states, dynamic=pgm.dynamic, seed=model.config.seed)
 
 
 def _searched(model: SVAE, search: Generator[float, None, initialize.Searched], restart: int) -> Iterator[Step]:

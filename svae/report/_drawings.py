@@ -16,12 +16,16 @@ from svae.report._forecast import LEVELS, coverage, errors, forecasts, predict
 from svae.report._latents import latents
 from svae.report._look import find_look
 from svae.report._material import Material
+from svae.report._null import null
 from svae.report._pose import Place, body_figure, pose_figure
 from svae.report._states import dynamics_figure, state_figure
 from svae.report._structure import dendrogram, similarity, transitions, usage_bars
 from svae.report._training import has_sequences, sequences, training
 from svae.report._trust import bars, restart_table, restarts
 from svae.report._video import Video
+from svae.report._wild import in_words as of_wild
+from svae.report._wild import wild, wild_figure
+from svae.runs._null import in_words as null_in_words
 from svae.runs._ranking import ranking, verdict
 from svae.runs._stability import Stability, number
 from svae.runs._stability import in_words as of_stability
@@ -54,7 +58,7 @@ def drawings(material: Material, body: Bodies | None = None, video: Video | None
     if material.run.metrics():
         words = "Higher is better. The bound of single batches is the faint line."
         yield Drawing("training", "training", words, training(material))
-    yield from _of_trust(material)
+    yield from _of_trust(material, body)
     if material.pgm.discrete:
         yield from _of_states(material, look, found, body, video)
     yield from _of_latents(material, found)
@@ -64,7 +68,7 @@ def drawings(material: Material, body: Bodies | None = None, video: Video | None
     yield Drawing("model", "model", words, diagram(material))
 
 
-def _of_trust(material: Material) -> Iterator[Drawing]:
+def _of_trust(material: Material, body: Bodies | None) -> Iterator[Drawing]:
     """How the states settled, whether restarts agree, and what plain models reach."""
     if has_sequences(material):
         several = " Where another restart becomes the best, all colours change." if material.config.restarts > 1 else ""
@@ -75,6 +79,10 @@ def _of_trust(material: Material) -> Iterator[Drawing]:
         yield Drawing("restarts", "trust", words, restarts(material, table))
     if material.pgm.discrete and isinstance(known := material.stability, Stability):
         yield Drawing("found-again", "trust", of_stability(known), found_again(material, known))
+    if (beside := material.run.null()).gain or beside.dynamics:
+        yield Drawing("null", "trust", " ".join(null_in_words(beside)), null(beside))
+    if body is not None and (strayed := wild(material, body)) is not None and strayed.frames:
+        yield Drawing("wild-points", "trust", of_wild(strayed), wild_figure(material, body, strayed))
     if places := ranking(material.run):
         words = (
             "Plain models of the same recordings on the same split, the best on top; in brackets how much higher than "

@@ -34,6 +34,10 @@ TERMS = {
         "frames that it has in common with the most similar state there, as a share of all frames of the two, averaged "
         "over them. 1 is the same state every time; below 0.5 its boundaries depend on chance."
     ),
+    "without states": (
+        "Said of a recording made from the real one by giving its waves random phases: it moves as fast, as far and as "
+        "smoothly, but nothing in it switches. What states gain there they gain by cutting smooth movement into pieces."
+    ),
     "baseline": (
         "A plain model of the same recordings, such as PCA with an autoregressive hidden Markov model, that the "
         "fit is compared with on held-out data."
@@ -69,7 +73,7 @@ OF_DYNAMICS = ("dynamics", "eigenvalues", "flow")
 OF_SECTIONS = {
     "summary": ("state", "bout", "latent", "bound", "held out", "nats"),
     "training": ("bound", "held out", "nats"),
-    "trust": ("restart", "adjusted Rand index", "found again", "baseline", "missing", "confidence"),
+    "trust": ("restart", "adjusted Rand index", "found again", "without states", "baseline", "missing", "confidence"),
     "ethogram": ("ethogram", "state", "bout"),
     "states": ("state", "bout", "found again", "body length", "spread", "missing", "confidence", *OF_DYNAMICS),
     "transitions": ("transition", "stickiness", "target duration"),

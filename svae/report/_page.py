@@ -53,10 +53,12 @@ code { background: var(--code); border-radius: 4px; padding: 1px 5px; font-size:
   scrollbar-width: thin } }
 @media (max-width: 700px) { main { padding: 0 8px 40px } section { padding: 6px 12px 14px } h1 { font-size: 25px;
   overflow-wrap: anywhere } .sub { overflow-wrap: anywhere } dl { display: block } dd { margin: 0 0 10px }
-  .state .note { margin-left: 0 } .state, details { overflow-x: auto }
+  .state .note { margin-left: 0 } .state, details, .wide { overflow-x: auto }
+  .wide .picture { max-width: max(100%, 620px) }
   :is(.state, details) .picture { max-width: none } }
 @media print { nav { display: none } section { break-inside: avoid; border: 0 } body { background: #fff } }
 """
+WIDE = 900  # pixels of a picture that on a narrow screen is scrolled, since its letters would be too small
 
 
 class Part(NamedTuple):
@@ -82,7 +84,9 @@ def _spot(mark: Any) -> str:
 
 def figure(webp: bytes, words: str, width: int, marks: Sequence[Any] = ()) -> str:
     """An image and what it shows."""
-    return f"<figure>{image(webp, words, width, marks)}<figcaption>{html.escape(words)}</figcaption></figure>"
+    kind = ' class="wide"' if width > WIDE else ""
+    shown = f"<div{kind}>{image(webp, words, width, marks)}</div>"
+    return f"<figure>{shown}<figcaption>{html.escape(words)}</figcaption></figure>"
 
 
 def folded(words: str, webp: bytes, width: int) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from svae.experiments._figures import BLUE, GREY, new_figure
 from svae.report._again import why_not
 from svae.report._material import Material
+from svae.runs._null import in_words
 from svae.runs._ranking import SURE, Place, ranking, words
 
 AGREED = 0.6  # mean adjusted Rand index of restarts below which a segmentation is one of several
@@ -84,6 +85,8 @@ def not_computed(material: Material) -> list[str]:
         why = "the fit had one start" if once else "the fit has not written how its restarts agree"
         said.append(f"Agreement between restarts is not known: {why}. `svae fit ... --restarts 3` measures it.")
     said += filter(None, [why_not(material)])
+    if not ((null := material.run.null()).gain or null.dynamics):
+        said += in_words(null)
     if not compared(material):
         said.append(f"A comparison with plain models is not there: {_why_no_baselines(material)}.")
     if material.quality is None:

@@ -8,6 +8,7 @@ from svae.report._again import hardly
 from svae.report._material import Material
 from svae.report._palette import label
 from svae.report._trust import beaten, compared, disagreement, nats
+from svae.runs._null import doubts
 from svae.runs._quality import suspects, warning
 
 FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
@@ -111,7 +112,8 @@ def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
     checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
     checks += (disagreement, hardly, beaten)
-    return [*faults(material), *(sentence for check in checks if (sentence := check(material)))]
+    said = [sentence for check in checks if (sentence := check(material))]
+    return [*faults(material), *said, *doubts(material.run.null())]
 
 
 def faults(material: Material) -> list[str]:

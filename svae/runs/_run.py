@@ -24,12 +24,14 @@ from svae.runs._folder import (
     read_text,
 )
 from svae.runs._names import Labels, as_counted, joined, read_labels, roots
+from svae.runs._null import doubts, read_null
 from svae.runs._posterior import Bout, Posterior, blocks_of, read_bouts, read_posterior, read_states
 from svae.runs._quality import Quality, read_quality
 from svae.runs._quality import as_counted as quality_as_counted
 from svae.runs._stability import Stability, Unknown, stability
 from svae.runs._stability import as_counted as stability_as_counted
 from svae.runs._warnings import of_states, rising
+from svae.starting import Null
 
 FORMAT = 2  # 1: bouts without a frame rate were in columns called seconds
 READABLE = (1, 2)
@@ -193,6 +195,10 @@ class Run:
             return Unknown(f"only the states of {next(iter(self.blocks))} are looked for again")
         return stability_as_counted(stability(self.path, self.config.restarts), self.labels().merged)
 
+    def null(self) -> Null:
+        """The recordings beside others without states, or without dynamics; why not, where it is not known."""
+        return read_null(self.path)
+
     @property
     def names(self) -> dict[int, str]:
         """The names that people have given to states."""
@@ -210,6 +216,7 @@ class Run:
             return said
         try:
             found = [said for part in self.each() for said in of_states(part._shares(), part.block or "")]
+            found += doubts(self.null())
         except RunError as error:
             return [*said, f"{error}."]
         return [*said, *found, *rising(self.metrics())]

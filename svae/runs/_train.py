@@ -25,6 +25,7 @@ from svae.runs import _checkpoints
 from svae.runs._apply import write_answers
 from svae.runs._attended import GRACE, Left, Watch, attended, done, watching
 from svae.runs._folder import MODEL, RunError, append_metrics, locked, log, sync_metrics, writing
+from svae.runs._null import keep_null
 from svae.runs._quality import read_all_qualities, write_quality
 from svae.runs._reserve import labelling_seconds
 from svae.runs._restarts import write_restarts
@@ -142,6 +143,8 @@ class _Kept:
         has_states = step.share == 1.0
         if step.starts is not None:
             keep_starts(self.session.path, self.restart, step.starts)
+        if step.null is not None:
+            keep_null(self.session.path, step.null)
         if jax.process_count() == 1:
             _checkpoints.save_warm(self.session.path, self.restart, Warm(step.model, has_states))
         if has_states:

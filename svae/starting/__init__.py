@@ -4,13 +4,17 @@ from svae.starting.actions import kmeans
 from svae.starting.effort import effort
 from svae.starting.em import UNUSED
 from svae.starting.labelled import begun
+from svae.starting.null import Null, Pair, compared, unknown
 from svae.starting.states import Starts, States, find_states, never, place_of_states, result, search
 
 __all__ = [
     "UNUSED",
+    "Null",
+    "Pair",
     "Starts",
     "States",
     "begun",
+    "compared",
     "effort",
     "find_states",
     "kmeans",
@@ -18,4 +22,5 @@ __all__ = [
     "place_of_states",
     "result",
     "search",
+    "unknown",
 ]

@@ -22,6 +22,8 @@ from svae.report._material import gather
 from svae.report._motion import centre, middle, turned, usual
 from svae.report._skeleton import keep, sides
 from svae.report._video import crop, filmed
+from svae.report._wild import in_words as of_wild
+from svae.report._wild import wild, wild_figure
 from svae.report._words import warnings
 from svae.runs import Run, RunError
 from svae.runs._apply import write_answers
@@ -279,3 +281,21 @@ def test_merged_states_are_observed_as_one(walked, tmp_path):
         assert merged.incomplete[0] == pytest.approx(before.incomplete[3])
     finally:
         (walked.path / "names.json").unlink()
+
+
+def test_points_far_from_the_body_are_shown_before_and_after(walked):
+    """A nose at another place in two frames, and an ear in one: each is counted, and shown once."""
+    material = gather(walked)
+    body = bodies(material)
+    points = body.points[0].copy()
+    points[[100, 104], 0], points[300, 2] = points[[100, 104], 0] + 400, points[300, 2] + [60, 0]
+    found = wild(material, body._replace(points=[points]))
+    T, P = points.shape[:2]
+    np.testing.assert_allclose(found.shares * T, np.eye(P)[0] * 2 + np.eye(P)[2])
+    assert [f.t for f in found.frames] in ([100, 300], [104, 300])  # 104 is too near to 100
+    assert found.missing[0] > 0 and (found.missing[1:] == 0).all()
+    with style():
+        made = wild_figure(material, body._replace(points=[points]), found)
+    assert len([axes for part in made.subfigs for axes in part.axes]) == 2 * 2 + 1
+    assert f"{100 * 3 / (T * P):.2g} % of all" in of_wild(found)
+    assert not wild(material, body).frames
