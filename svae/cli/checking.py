@@ -45,10 +45,12 @@ def check(
         fps: Frames per second of data that do not say it themselves.
         dataset: Which array of a container, or which columns of a table, to take.
         run: A run folder or a saved model; says how far the data are from its training.
-        figure: The figure to write, in the format of its ending; needs the extra svae[figures].
+        figure: The figure to write, in the format of its ending; needs the extra svae[figures]. Points far from the
+            rest of the body get one of their own beside it, such as check-points.png.
     """
     import svae.data
     from svae.fitting.defaults import suited
+    from svae.fitting.prepare import said_of_wild
 
     use_compilation_cache()
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
@@ -56,11 +58,13 @@ def check(
     chosen = {"model": model, "states": states, "latent_dim": latent_dim, "steps": steps}
     config = Config.make({**suited(chosen, recordings), **chosen})
     notes += of_config(recordings, config)
+    notes += said_of_wild(recordings, before := svae.data.find_preprocess(recordings, config))
     notes += [] if run is None else _against(run, recordings)
     scale = _scale(recordings)
     found = [_look(recordings, i, scale) for i in range(len(recordings.names))]
     forecast = _forecast(recordings, config, notes)
-    drawn = _try_to_draw(figure, recordings, found, scale)
+    drawn = _try_to_draw(figure, lambda: _draw(recordings, found, scale))
+    points = _try_to_draw(_beside(figure), lambda: _points(recordings, before))
     timed = frame_rate(recordings) is not None
     rows = [_row(name, y, f, timed) for name, y, f in zip(recordings.names, recordings.sequences, found, strict=True)]
     if json:
@@ -69,6 +73,7 @@ def check(
             "notes": notes,
             "forecast": None if forecast is None else forecast._asdict(),
             "figure": drawn,
+            "figure_of_points": points,
         }
         print_json({"recordings": rows} | about)
         return
@@ -77,7 +82,7 @@ def check(
         print(f"A fit of {model}: {_cost.words(forecast, config)}, and about {forecast.memory_gb:.1f} GB of memory.")
     for note in notes:
         print(note)
-    print(f"figure: {drawn}" if drawn else "no figure", file=sys.stderr)
+    print(f"figure: {' and '.join(filter(None, [drawn, points]))}" if drawn else "no figure", file=sys.stderr)
 
 
 def _against(run, recordings) -> list[str]:
@@ -158,14 +163,30 @@ def _row(name, y, found, timed) -> dict[str, Any]:
     }
 
 
-def _try_to_draw(file, recordings, found, scale) -> str | None:
-    """The figure's path; without matplotlib, or a place to write, one sentence and None."""
+def _beside(figure: Path) -> Path:
+    """Where the picture of wild points goes."""
+    return figure.with_name(f"{figure.stem}-points{figure.suffix}")
+
+
+def _points(recordings, before):
+    """Points far from the rest of the body, before and after; None where there are none."""
+    from svae.report._bodies import bodies_in
+    from svae.report._wild import wild, wild_figure
+
+    body = bodies_in(recordings, before, frame_rate(recordings))
+    found = None if body is None else wild(before, body)
+    return wild_figure(body, found, recordings.names, frame_rate(recordings)) if found and found.frames else None
+
+
+def _try_to_draw(file, draw) -> str | None:
+    """The figure's path; without matplotlib, a place to write or anything to draw None, with a sentence or without."""
     from svae.config import ConfigError
-    from svae.experiments._figures import new_figure, style, write_atomically
+    from svae.experiments._figures import style, write_atomically
 
     try:
         with style():
-            drawn = _draw(new_figure(11.0, 3.6), recordings, found, scale)
+            if (drawn := draw()) is None:
+                return None
             ending = file.suffix.removeprefix(".") or "png"
             write_atomically(file, lambda stream: drawn.savefig(stream, format=ending, dpi=150))
     except (ConfigError, OSError, ValueError) as error:
@@ -184,11 +205,13 @@ def _binned(share):
     )
 
 
-def _draw(figure, recordings, found, scale):
+def _draw(recordings, found, scale):
     import numpy as np
 
     from svae.data import sample_frames, seconds
+    from svae.experiments._figures import new_figure
 
+    figure = new_figure(11.0, 3.6)
     left, middle, right = figure.subplots(1, 3)
     share = np.stack([_binned(f["missing"]) for f in found[:60]])
     most = max(1.0, 100 * float(share.max()))

@@ -15,6 +15,7 @@ from svae.data import (
     Batch,
     Layout,
     Moments,
+    Preprocess,
     Recordings,
     Standardize,
     Windows,
@@ -67,7 +68,7 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     check_shapes(data)
     model = model if model.layout.names else with_layout(model, _layout(model, data))
     raw, said = matched(data, model.layout)
-    notes = [*data.notes, *said, *_wild(raw, model)]
+    notes = [*data.notes, *said, *said_of_wild(raw, model.preprocess)]
     states = model.pgm.states if model.pgm.discrete else None
     require_states(raw, states)
     notes += said_of_inputs(raw, model.pgm.inputs)
@@ -114,9 +115,9 @@ def _alone(data: Recordings) -> Recordings:
     return data._replace(sequences=sequences, names=("frame",) * len(frames), times=(), notes=(), beside=beside)
 
 
-def _wild(data: Recordings, model: SVAE) -> list[str]:
+def said_of_wild(data: Recordings, by: Preprocess) -> list[str]:
     """A sentence where points lie too far from the rest of the body to be where the animal is."""
-    shares = wild_shares(data, model.preprocess)
+    shares = wild_shares(data, by)
     if not len(shares) or shares.max() < WILD_SHARE:
         return []
     mean, most = 100 * shares.mean(), 100 * shares.max()

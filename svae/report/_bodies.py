@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from svae.data import blocks
+from svae.data import Preprocess, Recordings, blocks
 from svae.data.preprocess import POINTS
 from svae.report import _motion, _skeleton
 from svae.report._bouts import durations
 from svae.report._material import Material
 from svae.report._motion import Course, Motion
 from svae.report._skeleton import Skeleton
+from svae.runs import Run
 
 LONGEST = 3.0  # seconds of a course
 SHORTEST = 6  # frames of a course
@@ -40,16 +41,22 @@ class Numbers(NamedTuple):
 
 def bodies(material: Material) -> Bodies | None:
     """None where the run is not of keypoints, or its recordings are gone."""
-    before = material.model.preprocess
-    if material.raw is None or before.kind not in POINTS:
+    if material.raw is None:
+        return None
+    return bodies_in(material.raw, material.model.preprocess, material.fps, material.run)
+
+
+def bodies_in(raw: Recordings, before: Preprocess, fps: float | None, run: Run | None = None) -> Bodies | None:
+    """Of recordings and their preprocessing; None where they are not of keypoints."""
+    if before.kind not in POINTS:
         return None
     keep, posture = list(before.keep), np.array(before.body)[:, :2]
-    read = [np.concatenate([np.asarray(part, float)[:, keep] for _, part in blocks(y)]) for y in material.raw.sequences]
+    read = [np.concatenate([np.asarray(part, float)[:, keep] for _, part in blocks(y)]) for y in raw.sequences]
     points = [np.where(np.isfinite(xy).all(-1, keepdims=True), xy, np.nan)[..., :2] for xy in read]
     every = np.concatenate([xy[:: max(1, len(xy) * len(points) // SAMPLED)] for xy in points])
-    skeleton = _skeleton.find(material.run, material.raw.sequences[0], before.keep, every, np.array(before.body))
+    skeleton = _skeleton.find(run, raw.sequences[0], before.keep, every, np.array(before.body))
     ends = skeleton.nose, skeleton.tail
-    moved = [_motion.motion(xy, posture, ends, material.fps) for xy in points]
+    moved = [_motion.motion(xy, posture, ends, fps) for xy in points]
     lengths = np.concatenate([m.length for m in moved])
     known = lengths[np.isfinite(lengths) & (lengths > 0)]
     unit = float(np.median(known)) if known.size else float(np.ptp(posture[:, 0])) or 1.0

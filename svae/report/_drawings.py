@@ -81,8 +81,9 @@ def _of_trust(material: Material, body: Bodies | None) -> Iterator[Drawing]:
         yield Drawing("found-again", "trust", of_stability(known), found_again(material, known))
     if (beside := material.run.null()).gain or beside.dynamics:
         yield Drawing("null", "trust", " ".join(null_in_words(beside)), null(beside))
-    if body is not None and (strayed := wild(material, body)) is not None and strayed.frames:
-        yield Drawing("wild-points", "trust", of_wild(strayed), wild_figure(material, body, strayed))
+    if body is not None and (strayed := wild(material.model.preprocess, body)) and strayed.frames:
+        made = wild_figure(body, strayed, list(material.posteriors), material.fps)
+        yield Drawing("wild-points", "trust", of_wild(strayed), made)
     if places := ranking(material.run):
         words = (
             "Plain models of the same recordings on the same split, the best on top; in brackets how much higher than "

@@ -61,7 +61,10 @@ TERMS = {
         "An entry without a value: empty or NaN in the file, or a point that its tracker was not confident of. The "
         "model leaves it out and fills it in."
     ),
-    "confidence": "How sure a tracker was of a point, from 0 to 1, as its file says (DeepLabCut: likelihood).",
+    "confidence": (
+        "How sure a tracker was of a point, from 0 to 1, as its file says (DeepLabCut: likelihood). Below 0.3 the "
+        "point counts as missing; above it the number is told and weighs nothing."
+    ),
     "body length": (
         "The distance from nose to tail. Speeds are given in median body lengths, so that they can be compared "
         "between cameras."

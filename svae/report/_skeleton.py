@@ -30,8 +30,10 @@ class Skeleton(NamedTuple):
     source: str  # where its lines come from, in words
 
 
-def find(run: Run, sequence: object, keep: Sequence[int], frames: np.ndarray, body: np.ndarray) -> Skeleton:
+def find(run: Run | None, sequence: object, keep: Sequence[int], frames: np.ndarray, body: np.ndarray) -> Skeleton:
     """Of the kept points of a run: as somebody said, as the file says, as the project beside it says, or guessed.
+
+    Of recordings without a run, as the file says or guessed.
 
     frames (n, P, 2) are of the kept points, body (P, 2 or 3) is their reference posture with its front along x.
     """
@@ -40,11 +42,11 @@ def find(run: Run, sequence: object, keep: Sequence[int], frames: np.ndarray, bo
     place = {number: i for i, number in enumerate(keep)}
     filed = tuple((place[p], place[q]) for p, q in getattr(sequence, "edges", ()) if p in place and q in place)
     edges, source = (), ""
-    if (run.path / FILE).exists():
+    if run is not None and (run.path / FILE).exists():
         edges, source = _said(run.path / FILE, names), "as given with --skeleton"
     elif filed:
         edges, source = filed, "as in the file of the points"
-    elif (project := _project(run)) is not None:
+    elif run is not None and (project := _project(run)) is not None:
         edges, source = _by_name(_bones(project), names), f"as in {project.name} beside the recordings"
     if not edges:
         edges, source = shortest(frames), "guessed: the shortest lines that join all points; --skeleton gives others"

@@ -1,15 +1,14 @@
 """Points that a tracker put somewhere else: frames before and after, and how often it happens to each."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from svae.data import keypoints
-from svae.data.preprocess import POINTS
+from svae.data import Preprocess, keypoints
 from svae.experiments._figures import ORANGE, bare, new_figure
 from svae.report import _motion
 from svae.report._bodies import Bodies, on_screen
-from svae.report._material import Material
 from svae.report._pose import WIDTH, draw_pose
 
 FRAMES = 20_000  # that are looked at, spread over all recordings
@@ -36,10 +35,9 @@ class Wild(NamedTuple):
     frames: list[Frame]  # that show it
 
 
-def wild(material: Material, found: Bodies) -> Wild | None:
-    """None where no points of a run are looked at so: other data, few points, or an older model."""
-    before = material.model.preprocess
-    if material.raw is None or before.kind not in POINTS or not before.limits:
+def wild(before: Preprocess, found: Bodies) -> Wild | None:
+    """None where points have no limits: they are few, or the model is older."""
+    if not before.limits:
         return None
     step = max(1, -(-sum(map(len, found.points)) // FRAMES))
     seen, away, places = [], [], []
@@ -80,20 +78,23 @@ def _taken(rows, number: int, before: list[int], beyond, where) -> list[int]:
     return found
 
 
-def wild_figure(material: Material, body: Bodies, found: Wild):
-    """Above the frames as they were tracked, below what the model is given; right the share of each point."""
+def wild_figure(body: Bodies, found: Wild, names: Sequence[str], fps: float | None):
+    """Above the frames as they were tracked, below what the model is given; right the share of each point.
+
+    `names` are those of the recordings.
+    """
     figure = new_figure(WIDTH, max(4.9, 1.5 + 0.24 * len(found.shares)))
     left, right = figure.subfigures(1, 2, width_ratios=(2.6, 1))
     axes = left.subplots(2, len(found.frames), squeeze=False)
     for column, frame in enumerate(found.frames):
-        _frame(axes[:, column], material, body, frame)
+        _frame(axes[:, column], body, frame, names[frame.recording], fps)
     axes[0, 0].set_ylabel("as tracked")
     axes[1, 0].set_ylabel("what is kept")
     _bars(right.subplots(), body, found)
     return figure
 
 
-def _frame(axes, material, body: Bodies, frame: Frame):
+def _frame(axes, body: Bodies, frame: Frame, name: str, fps: float | None):
     """One frame before and after, its heading up."""
     n, t = frame.recording, frame.t
     raw, heading = body.points[n][t], body.moved[n].heading[t]
@@ -109,10 +110,10 @@ def _frame(axes, material, body: Bodies, frame: Frame):
         one.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         bare(one)
         one.set_facecolor("#f6f7f9")
-    clock = f"{t / material.fps:.1f} s" if material.fps else f"frame {t}"
-    axes[0].set_title(f"{_short(list(material.posteriors)[n])}, {clock}", fontsize=9)
-    names = ", ".join(body.skeleton.names[p] for p in np.flatnonzero(frame.wild))
-    axes[0].set_xlabel(_short(names, 24), fontsize=9, color=ORANGE)
+    clock = f"{t / fps:.1f} s" if fps else f"frame {t}"
+    axes[0].set_title(f"{_short(name)}, {clock}", fontsize=9)
+    points = ", ".join(body.skeleton.names[p] for p in np.flatnonzero(frame.wild))
+    axes[0].set_xlabel(_short(points, 24), fontsize=9, color=ORANGE)
 
 
 def _strayed(axes, body: Bodies, xy, p: int, wild, reach: float):

@@ -289,13 +289,14 @@ def test_points_far_from_the_body_are_shown_before_and_after(walked):
     body = bodies(material)
     points = body.points[0].copy()
     points[[100, 104], 0], points[300, 2] = points[[100, 104], 0] + 400, points[300, 2] + [60, 0]
-    found = wild(material, body._replace(points=[points]))
+    before, there = material.model.preprocess, body._replace(points=[points])
+    found = wild(before, there)
     T, P = points.shape[:2]
     np.testing.assert_allclose(found.shares * T, np.eye(P)[0] * 2 + np.eye(P)[2])
     assert [f.t for f in found.frames] in ([100, 300], [104, 300])  # 104 is too near to 100
     assert found.missing[0] > 0 and (found.missing[1:] == 0).all()
     with style():
-        made = wild_figure(material, body._replace(points=[points]), found)
+        made = wild_figure(there, found, ["walk"], FPS)
     assert len([axes for part in made.subfigs for axes in part.axes]) == 2 * 2 + 1
     assert f"{100 * 3 / (T * P):.2g} % of all" in of_wild(found)
-    assert not wild(material, body).frames
+    assert not wild(before, body).frames
