@@ -20,7 +20,7 @@ import numpy as np
 import svae
 from svae.pgm import Dynamics, graph
 
-LENGTH, AHEAD, RECORDINGS, COLUMNS = 200, 30, 24, 6
+LENGTH, AHEAD, RECORDINGS, COLUMNS = 120, 30, 18, 6
 INNER = 5  # Euler steps in a frame
 HIDDEN = {"linear": (), "network": (32,)}
 MARKS = (1, 10, 30)
