@@ -74,7 +74,9 @@ def gather(run: Run) -> Material:
     share = usage(list(posteriors.values()))
     labels, fps = run.labels(), _rate(run, posteriors)
     known = run.quality() or _quality(raw, posteriors, model)
-    return Material(run, config, model, posteriors, found, share, *labels, fps, raw, seen, why, known, run.stability())
+    return Material(
+        run, config, model, posteriors, found, share, *labels[:2], fps, raw, seen, why, known, run.stability()
+    )
 
 
 def _quality(raw, posteriors, model) -> Quality | None:

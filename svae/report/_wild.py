@@ -104,7 +104,7 @@ def _frame(axes, body: Bodies, frame: Frame, name: str, fps: float | None):
     before, after, reach = before - middle, after - middle, REACH * body.unit
     draw_pose(axes[0], body, np.where(frame.wild[:, None], np.nan, before), PALE, 1.2)
     draw_pose(axes[1], body, after, INK, 1.2)
-    for p in np.flatnonzero(frame.wild):
+    for p in np.flatnonzero(frame.wild).tolist():
         _strayed(axes[0], body, before, p, frame.wild, reach)
     for one in axes:
         one.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
