@@ -82,4 +82,4 @@ def doubts(null: Null) -> list[str]:
 
 def nats(value: float) -> str:
     """Two decimals, and a minus that is one."""
-    return f"{value:.2f}".replace("-", "−")
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # no −0.00

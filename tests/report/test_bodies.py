@@ -1,5 +1,6 @@
 """Runs of keypoints: what their report says of bodies, tracker faults and skeletons, on walks whose truth is known."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 from svae import runs
+from svae.cli.checking import _points
 from svae.config import Config
-from svae.data import DataError, find_preprocess, load
+from svae.data import DataError, find_preprocess, load, recordings
 from svae.experiments._figures import style
+from svae.fitting.prepare import said_of_wild
 from svae.model import make
 from svae.report import report
 from svae.report._bodies import _upwards, bodies, course, in_words, numbers
@@ -300,3 +303,14 @@ def test_points_far_from_the_body_are_shown_before_and_after(walked):
     assert len([axes for part in made.subfigs for axes in part.axes]) == 2 * 2 + 1
     assert f"{100 * 3 / (T * P):.2g} % of all" in of_wild(found)
     assert not wild(before, body).frames
+
+
+def test_check_draws_them_without_a_run(walked):
+    before, xy = gather(walked).model.preprocess, walk()[0]
+    strayed = xy.copy()
+    strayed[100, 0] += 400
+    one, none = recordings({"walk": strayed}, fps=FPS), recordings({"walk": xy}, fps=FPS)
+    with style():
+        assert _points(one, before) is not None and _points(none, before) is None
+    (said,) = said_of_wild(one, dataclasses.replace(before, limits=(1.0,) * len(before.limits)))
+    assert "lie too far from the rest of the body" in said and said_of_wild(none, before) == []
