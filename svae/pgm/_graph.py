@@ -291,14 +291,18 @@ class Graph(eqx.Module):
     def conditionals(self, q: Any) -> LinearGaussian | None:
         """x_t given each state that is shown, of the block nearest to it: W (K, D, U) with u = (x_t-1, 1) or u = 1.
 
-        Other parents are averaged over, and inputs are 0; None where the latent has no parameters. Of a network it is
-        the expansion about x = 0.
+        Other parents are averaged over, and inputs are 0; None where the latent has no parameters, and for a block that
+        is not a parent of any. Of a network it is the expansion about x = 0.
         """
         return _shown.conditionals(self, q)
 
     def beyond(self, x: Float[Array, "N D"]) -> Float[Array, "N D"] | None:
         """What a network adds at x to the mean of those conditionals; None where there is none."""
         return _shown.beyond(self, x)
+
+    def durations(self, q: Any) -> Float[Array, "K longest"] | None:
+        """The mean probability that a bout of each shown state lasts 1, 2, ... frames; None without durations."""
+        return _shown.durations(self, q)
 
     # --- start ----------------------------------------------------------------------------------------------------
 

@@ -38,8 +38,10 @@ def _child(graph: Any, name: str) -> Node | None:
 
 
 def conditionals(graph: Any, q: Any) -> LinearGaussian | None:
-    """x_t given each state that is shown."""
+    """x_t given each state that is shown; None where no continuous block has them for a parent."""
     child = None if graph.shown is None else _child(graph, graph.shown)
+    if child is None and graph.shown is not None:
+        return None
     node = _of(graph)
     tables = list(getattr(q, node.name))
     if not tables:
@@ -54,6 +56,12 @@ def conditionals(graph: Any, q: Any) -> LinearGaussian | None:
     place = node.parents.index(graph.shown)
     others = tuple(axis for axis in range(len(node.sizes)) if axis != place)
     return jax.tree.map(lambda a: jnp.mean(a.reshape(*node.sizes, *a.shape[1:]), others), each)
+
+
+def durations(graph: Any, q: Any) -> Any:
+    """E p(a bout lasts r frames) (K, longest) of the states that are shown; None where they have no durations."""
+    counts = getattr(None if graph.shown is None else getattr(q, graph.shown), "durations", None)
+    return None if counts is None else counts.counts / jnp.sum(counts.counts, -1, keepdims=True)
 
 
 def beyond(graph: Any, x: Float[Array, "N D"]) -> Float[Array, "N D"] | None:

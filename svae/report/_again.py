@@ -4,7 +4,7 @@ import numpy as np
 
 from svae.experiments._figures import GREY, new_figure
 from svae.report._material import Material
-from svae.report._palette import palette, short_label
+from svae.report._palette import short_label
 from svae.runs._stability import WEAK, Stability, Unknown, number, weak
 
 
@@ -13,7 +13,7 @@ def found_again(material: Material, found: Stability):
     used = [k for k in material.states if number(found, k) is not None]
     figure = new_figure(8.2, 1.1 + 0.3 * len(used))
     axes = figure.subplots()
-    colours = palette(len(material.usage))
+    colours = material.colours
     for row, k in enumerate(used):
         axes.plot([0, found.again[k]], [row, row], color=colours[k], lw=1.5, alpha=0.5)
         axes.plot(found.again[k], row, "o", color=colours[k], ms=9)

@@ -10,7 +10,7 @@ from svae.report._bouts import Stretch, durations, examples
 from svae.report._film import Painter
 from svae.report._look import Look, paint, picture_width
 from svae.report._material import Material
-from svae.report._palette import label, palette
+from svae.report._palette import label
 
 CLIPS = 16
 SIDE = 128  # pixels of a clip
@@ -56,7 +56,7 @@ def _picture(material, k, shown, lengths, cell, layout, t):
     columns, width = layout
     rows = -(-len(shown) // columns)
     out = _raster.canvas(HEAD + rows * (SIDE + GAP) + GAP, max(columns * (width + GAP) + GAP, 360))
-    colour = _raster.bytes_of(palette(len(material.usage))[k])
+    colour = _raster.bytes_of(material.colours[k])
     left = (out.shape[1] - columns * (width + GAP) + GAP) // 2
     for i, s in enumerate(shown):
         place = HEAD + i // columns * (SIDE + GAP), left + i % columns * (width + GAP)
@@ -77,6 +77,6 @@ def _painted(look, first, frames, t, ink):
 def _head(out, material, k, colour, t):
     """Colour and name on the left, time from the onset on the right."""
     out[9:27, GAP : GAP + 18] = colour
-    _raster.text(out, _raster.known(label(k, material.names), f"state {k}"), 6, GAP + 28, 17)
+    _raster.text(out, _raster.known(f"{label(k, material.names)}{material.of}", f"state {k}"), 6, GAP + 28, 17)
     now = f"{t / material.fps:+.2f} s" if material.fps else f"{t:+d}"
     _raster.text(out, now, 7, out.shape[1] - 82, 15, _raster.LIGHT if t >= 0 else _raster.DIM)

@@ -5,7 +5,6 @@ import numpy as np
 from svae.report import _motion
 from svae.report._bouts import durations
 from svae.report._motion import Course
-from svae.report._palette import palette
 
 
 def draw_course(axes, material, found, done: Course, k):
@@ -19,7 +18,7 @@ def draw_course(axes, material, found, done: Course, k):
         ("body length", "% of median", 100 * done.length / found.unit, 100 * every["length"] / found.unit),
     )
     for panel, (title, unit, values, others) in zip(axes[:3], panels, strict=True):
-        _curve(panel, material, done.lags, values, others, palette(len(material.usage))[k])
+        _curve(panel, material, done.lags, values, others, material.colours[k])
         panel.set_title(title, fontsize=10)
         panel.set_ylabel(unit, fontsize=9)
     axes[0].set_ylim(bottom=0)
@@ -43,7 +42,7 @@ def _lengths(axes, material, k):
     mine = material.duration(durations(material.stretches, k))
     everyone = material.duration(np.array([s.frames for s in material.stretches]))
     edges = np.linspace(0, np.percentile(everyone, 98) * 1.05, 16)
-    axes.hist(np.minimum(mine, edges[-1]), bins=edges, color=palette(len(material.usage))[k])
+    axes.hist(np.minimum(mine, edges[-1]), bins=edges, color=material.colours[k])
     axes.axvline(np.median(mine), color="#222222", lw=1.2)
     axes.set_xlabel("seconds" if material.fps else "frames", fontsize=9)
     axes.set_title("bout lengths", fontsize=10)

@@ -9,6 +9,7 @@ from svae.report._again import found_again
 from svae.report._bodies import Bodies, in_words
 from svae.report._bouts import durations
 from svae.report._diagram import diagram
+from svae.report._durations import durations_figure
 from svae.report._dynamics import Conditionals, conditionals, has_dynamics, plane, spectrum
 from svae.report._dynamics import in_words as turns
 from svae.report._ethogram import ethogram
@@ -49,18 +50,23 @@ class Drawing(NamedTuple):
     state: int | None = None  # that it is about
     folded: str = ""  # behind these words, which open it
     marks: tuple[Mark, ...] = ()
+    block: Material | None = None  # whose states it is about, where there are several discrete blocks
 
 
 def drawings(material: Material, body: Bodies | None = None, video: Video | None = None) -> Iterator[Drawing]:
     """All that applies to this model and to what is left of its data."""
-    found = conditionals(material.model)
+    found = conditionals(material)
     look = None if material.seen is None else find_look(material)
     if material.run.metrics():
         words = "Higher is better. The bound of single batches is the faint line."
         yield Drawing("training", "training", words, training(material))
     yield from _of_trust(material, body)
     if material.pgm.discrete:
-        yield from _of_states(material, look, found, body, video)
+        words = "The most probable state of every frame."
+        yield Drawing("ethogram", "ethogram", words, ethogram(material))
+    for part in material.each if material.pgm.discrete else ():
+        for drawing in _of_states(part, look, conditionals(part), body, video):
+            yield drawing._replace(name=_name(part, drawing.name), block=part if part.block else None)
     yield from _of_latents(material, found)
     if look is not None and not material.pgm.independent and (ahead := predict(material)) is not None:
         yield Drawing("forecast", "forecast", _accuracy(material, ahead), forecasts(material, ahead, look))
@@ -70,15 +76,18 @@ def drawings(material: Material, body: Bodies | None = None, video: Video | None
 
 def _of_trust(material: Material, body: Bodies | None) -> Iterator[Drawing]:
     """How the states settled, whether restarts agree, and what plain models reach."""
+    of = material.each[0].of
     if has_sequences(material):
-        several = " Where another restart becomes the best, all colours change." if material.config.restarts > 1 else ""
-        words = f"The most probable states of one held-out stretch at every measurement, the last one below.{several}"
+        words = f"The most probable states{of} of one held-out stretch at every measurement, the last one below."
+        words += " Where another restart becomes the best, all colours change." if material.config.restarts > 1 else ""
         yield Drawing("sequence", "training", words, sequences(material))
     if (table := restart_table(material)) is not None:
-        words = "The adjusted Rand index of two segmentations: 1 for the same, 0 for chance."
+        by = f" by states{of}" if of else ""
+        words = f"The adjusted Rand index of two segmentations{by}: 1 for the same, 0 for chance."
         yield Drawing("restarts", "trust", words, restarts(material, table))
     if material.pgm.discrete and isinstance(known := material.stability, Stability):
-        yield Drawing("found-again", "trust", of_stability(known), found_again(material, known))
+        words = f"States{of}. {of_stability(known)}" if of else of_stability(known)
+        yield Drawing("found-again", "trust", words, found_again(material, known))
     if (beside := material.run.null()).gain or beside.dynamics:
         yield Drawing("null", "trust", " ".join(null_in_words(beside)), null(beside))
     if body is not None and (strayed := wild(material.model.preprocess, body)) and strayed.frames:
@@ -93,11 +102,22 @@ def _of_trust(material: Material, body: Bodies | None) -> Iterator[Drawing]:
         yield Drawing("baselines", "trust", words.strip(), bars(places))
 
 
-def _of_states(material, look, found: Conditionals, body: Bodies | None, video: Video | None) -> Iterator[Drawing]:
-    yield Drawing("ethogram", "ethogram", "The most probable state of every frame.", ethogram(material))
+def _name(material: Material, name: str) -> str:
+    """usage-w and state-w-03 of a further block w."""
+    kind, _, rest = name.partition("-")
+    return f"{material.called(kind)}{'-' if rest else ''}{rest}"
+
+
+def _of_states(material, look, found: Conditionals | None, body: Bodies | None, video: Video | None):
     words = "Share of all frames. The dashed line is an equal share."
     yield Drawing("usage", "states", words, usage_bars(material))
-    if body is not None:
+    if (lasting := material.pgm.durations(material.model.q)) is not None:
+        words = (
+            "How long a bout of each state lasts: the line is what the model has learned, the mean of its distribution "
+            "of durations; the bars are the bouts that it found, without those that a recording cuts off."
+        )
+        yield Drawing("durations", "states", words, durations_figure(material, np.asarray(lasting, float)))
+    if body is not None and not material.before:
         made, places = body_figure(material, body)
         yield Drawing("body", "states", _key(body), made, marks=_marks(made, places))
     leading = plane(material)
@@ -108,13 +128,13 @@ def _of_states(material, look, found: Conditionals, body: Bodies | None, video: 
             made = dynamics_figure(material, found, leading, k)
             yield Drawing(f"dynamics-{k:02d}", "states", "", made, k, words)
     order = sorted(material.states)
-    if len(material.states) > 1:
+    if len(material.states) > 1 and found is not None:
         alike = similarity(material, found)
         order = alike.order
     if len(material.states) > 1 and material.pgm.chained:
         words = "Of the bouts of a state (row), the share that each other state follows; rare arrows are left out."
         yield Drawing("transitions", "transitions", words, transitions(material, order))
-    if len(material.states) > 2:
+    if len(material.states) > 2 and found is not None:
         words = "States that join at a small distance are similar; those that join at a large one differ in each frame."
         yield Drawing("similarity", "similarity", words, dendrogram(material, alike))
 
@@ -156,16 +176,17 @@ def _turning(material, found, k) -> str:
 
 def _of_latents(material: Material, found: Conditionals | None) -> Iterator[Drawing]:
     leading = plane(material)
-    how = "its most probable state" if material.pgm.discrete else "its time"
-    words = f"Every frame at the posterior mean of its latent, coloured by {how}."
-    yield Drawing("latents", "latents", words, latents(material, leading))
+    for part in material.each:
+        how = f"its most probable state{part.of}" if material.pgm.discrete else "its time"
+        words = f"Every frame at the posterior mean of its latent, coloured by {how}."
+        yield Drawing(part.called("latents"), "latents", words, latents(part, leading))
     if material.pgm.dynamic and not material.pgm.discrete:
         where = "" if found.beyond is None else ", near the centre of the latents"
         words = f"The fitted dynamics{where}: {turns(spectrum(found, 0), material.fps)}."
         yield Drawing("dynamics", "latents", words, dynamics_figure(material, found, leading, 0))
 
 
-def _about(material: Material, found: Conditionals, k: int) -> str:
+def _about(material: Material, found: Conditionals | None, k: int) -> str:
     """Usage, bouts, how it turns, and what was merged into it."""
     lengths = durations(material.stretches, k)
     middle = material.duration(np.median(lengths))
@@ -189,7 +210,7 @@ def _again(material: Material, k: int) -> str:
     return "" if value is None else f" · found again {value:.2f}"
 
 
-def _merged(material: Material, found: Conditionals, k: int) -> str:
+def _merged(material: Material, found: Conditionals | None, k: int) -> str:
     """Which states count as this one; only frames can be counted together, dynamics cannot."""
     if not (members := material.members(k)):
         return ""

@@ -1,7 +1,7 @@
 """What the fitted states say of the latent: mean dynamics, their spectra, and how far states are from each other."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,14 +20,15 @@ class Conditionals(NamedTuple):
     beyond: Callable | None = None  # of x (N, D): what a network adds; W has its expansion about 0 already
 
 
-def conditionals(model: Any) -> Conditionals | None:
-    """Means under q(theta); None for a model that has none."""
-    found = model.pgm.conditionals(model.q)
+def conditionals(material: Material) -> Conditionals | None:
+    """Means under q(theta); None for a model that has none, and for states above other states."""
+    found = material.pgm.conditionals(material.model.q)
     if found is None:
         return None
     root = np.asarray(found.sqrt, float)
-    bends = model.pgm.beyond(jnp.zeros((1, found.W.shape[-2]))) is not None
-    beyond = (lambda x: np.asarray(model.pgm.beyond(jnp.asarray(x, found.W.dtype)))) if bends else None
+    pgm = material.pgm
+    bends = pgm.beyond(jnp.zeros((1, found.W.shape[-2]))) is not None
+    beyond = (lambda x: np.asarray(pgm.beyond(jnp.asarray(x, found.W.dtype)))) if bends else None
     return Conditionals(np.asarray(found.W, float), root @ np.swapaxes(root, 1, 2), beyond)
 
 

@@ -4,32 +4,38 @@ import numpy as np
 
 from svae.experiments._figures import new_figure
 from svae.report._material import Material
-from svae.report._palette import label, palette
+from svae.report._palette import label
 
 COLUMNS = 2400  # of the image of a recording; more could not be told apart
 TALLEST = 14.0  # inches
 
 
 def ethogram(material: Material):
-    """All recordings on one clock."""
-    found, colours = material.posteriors, palette(len(material.usage))
-    lengths = [len(p.state) for p in found.values()]
-    row = min(0.42, TALLEST / len(found))
-    figure = new_figure(10.4, max(1.9, row * len(found) + 1.1))
+    """All recordings on one clock, with a row for each discrete block."""
+    parts, names = material.each, list(material.posteriors)
+    rows = len(parts) * len(names)
+    figure = new_figure(10.4, max(1.9, min(0.42, TALLEST / rows) * rows + 1.1))
     axes = figure.subplots()
-    for i, p in enumerate(found.values()):
-        axes.imshow(
-            colours[_thin(p.state)][None],
-            aspect="auto",
-            interpolation="nearest",
-            extent=(0, material.duration(len(p.state)), i + 0.86, i + 0.14),
-        )
-    axes.set(xlim=(0, material.duration(max(lengths))), ylim=(len(found), 0))
+    for b, part in enumerate(parts):
+        for i, p in enumerate(part.posteriors.values()):
+            top = i * len(parts) + b
+            axes.imshow(
+                part.colours[_thin(p.state)][None],
+                aspect="auto",
+                interpolation="nearest",
+                extent=(0, material.duration(len(p.state)), *_edges(top, b, len(parts))),
+            )
+    axes.set(xlim=(0, material.duration(max(len(p.state) for p in material.posteriors.values()))), ylim=(rows, 0))
     axes.set_xlabel("seconds" if material.fps else "frame")
     axes.spines[["left"]].set_visible(False)
-    _name_rows(axes, list(found))
-    _legend(figure, material, colours)
+    _name_rows(axes, [f"{_shortened(name)}{' · ' * bool(p.block)}{p.block or ''}" for name in names for p in parts])
+    _legend(figure, parts)
     return figure
+
+
+def _edges(top: int, b: int, blocks: int) -> tuple[float, float]:
+    """Bottom and top of a row: the blocks of one recording are near each other."""
+    return top + (0.86 if b == blocks - 1 else 0.98), top + (0.14 if b == 0 else 0.02)
 
 
 def _thin(state):
@@ -40,7 +46,7 @@ def _thin(state):
 def _name_rows(axes, names):
     every = -(-len(names) // 45)
     ticks = range(0, len(names), every)
-    axes.set_yticks([i + 0.5 for i in ticks], [_shortened(names[i]) for i in ticks], fontsize=9)
+    axes.set_yticks([i + 0.5 for i in ticks], [names[i] for i in ticks], fontsize=9)
     axes.tick_params(axis="y", length=0)
 
 
@@ -48,10 +54,10 @@ def _shortened(name):
     return name if len(name) <= 28 else f"{name[:13]}…{name[-13:]}"
 
 
-def _legend(figure, material, colours):
+def _legend(figure, parts):
     from matplotlib.patches import Patch
 
-    shown = sorted(material.states)[:32]
-    patches = [Patch(color=colours[k], label=label(k, material.names)) for k in shown]
+    shown = [(part, k) for part in parts for k in sorted(part.states)][:32]
+    patches = [Patch(color=p.colours[k], label=f"{label(k, p.names)}{p.of}") for p, k in shown]
     if len(shown) > 1:
         figure.legend(handles=patches, loc="outside lower center", ncols=min(8, len(shown)), handlelength=1.0)

@@ -5,7 +5,7 @@ import numpy as np
 from svae.experiments._figures import bare, new_figure
 from svae.report._dynamics import Conditionals, Plane
 from svae.report._material import Material
-from svae.report._palette import ink, palette, short_label
+from svae.report._palette import ink, short_label
 
 POINTS = 6000
 PANELS = 30  # states that get a small one of their own
@@ -40,7 +40,7 @@ def _by_state(material, plane, x, z):
     figure = new_figure(10.4, 4.8)
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1.08))
     axes = left.subplots()
-    axes.scatter(*x.T, s=_dot(x), c=palette(len(material.usage))[z], alpha=0.65, lw=0, rasterized=True)
+    axes.scatter(*x.T, s=_dot(x), c=material.colours[z], alpha=0.65, lw=0, rasterized=True)
     _label_axes(axes, plane)
     panels = right.subplots(rows, columns, squeeze=False).ravel()
     for k, panel in zip(shown, panels, strict=False):
@@ -52,7 +52,7 @@ def _by_state(material, plane, x, z):
 
 def _alone(axes, material, x, z, k):
     """One state over all others in grey."""
-    colour = palette(len(material.usage))[k]
+    colour = material.colours[k]
     axes.scatter(*x.T, s=2, color="#dfe2e6", lw=0, rasterized=True)
     axes.scatter(*x[z == k].T, s=5, color=colour, lw=0, rasterized=True)
     axes.set_title(short_label(k, material.names), fontsize=10, color=tuple(ink(colour)), pad=2)
@@ -67,7 +67,7 @@ def _label_axes(axes, plane: Plane) -> None:
 
 def portrait(axes, material: Material, found: Conditionals, plane: Plane, k: int, shown: list) -> None:
     """The flow A_k x + b_k - x in the plane through the mean of the state's frames, with bouts of that state."""
-    colour = palette(len(material.usage))[k]
+    colour = material.colours[k]
     posteriors = list(material.posteriors.values())
     everything = (np.concatenate([p.mean for p in posteriors]) - plane.centre) @ plane.axes
     low, high = np.percentile(everything, [1, 99], axis=0)

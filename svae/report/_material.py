@@ -1,14 +1,17 @@
 """Everything that a page or a movie shows of a run, read once."""
 
+import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
 from svae.config import Config
 from svae.data import DataError, Recordings, preprocessed
 from svae.report._bouts import Stretch, stretches, usage
+from svae.report._palette import palette
 from svae.runs import Posterior, Run, RunError
+from svae.runs._posterior import states_before
 from svae.runs._quality import Quality, added, quality
 from svae.runs._stability import Stability, Unknown
 
@@ -32,11 +35,33 @@ class Material(NamedTuple):
     why_no_data: str  # "" where there are data
     quality: Quality | None  # how well the frames of each state were observed; None where nobody knows
     stability: Stability | Unknown  # how well each state is found again
+    block: str | None = None  # whose states these are, where there are several discrete blocks
+    before: int = 0  # states of the blocks before it, which have colours of their own
+    blocks: tuple[Union["Material", None], ...] = ()  # the same by each discrete block, where there are several
 
     @property
     def pgm(self) -> Any:
-        """The latent graph, which answers for itself: its discrete blocks, whether frames see each other."""
-        return self.model.pgm
+        """The latent graph, which answers for itself; what it says of states it says of this block."""
+        return self.model.pgm if self.block is None else dataclasses.replace(self.model.pgm, shown=self.block)
+
+    @property
+    def each(self) -> tuple["Material", ...]:
+        """The same by each discrete block, the shown one first; itself where there is one."""
+        return self.blocks or (self,)
+
+    @property
+    def of(self) -> str:
+        """What names it in a sentence, such as " of z"; nothing where there is one discrete block."""
+        return f" of {self.block}" if self.block else ""
+
+    def called(self, name: str) -> str:
+        """A name of a figure or a file: those of further blocks have theirs in it."""
+        return f"{name}-{self.block}" if self.before else name
+
+    @property
+    def colours(self) -> np.ndarray:
+        """Of the states (K, 3)."""
+        return palette(len(self.usage), self.before)
 
     @property
     def states(self) -> list[int]:
@@ -72,10 +97,28 @@ def gather(run: Run) -> Material:
     seen = None if raw is None else preprocessed(raw, model.preprocess)
     found = [s for i, p in enumerate(posteriors.values()) for s in stretches(i, p.state)]
     share = usage(list(posteriors.values()))
-    labels, fps = run.labels(), _rate(run, posteriors)
-    known = run.quality() or _quality(raw, posteriors, model)
-    return Material(
-        run, config, model, posteriors, found, share, *labels[:2], fps, raw, seen, why, known, run.stability()
+    (names, merged, _), fps = run.labels(), _rate(run, posteriors)
+    known, again = run.quality() or _quality(raw, posteriors, model), run.stability()
+    whole = Material(run, config, model, posteriors, found, share, names, merged, fps, raw, seen, why, known, again)
+    parts = run.each() if run.block is None else []
+    return whole._replace(blocks=tuple(_of_block(whole, part) for part in parts)) if len(parts) > 1 else whole
+
+
+def _of_block(whole: Material, run: Run) -> Material:
+    """The same with the states of one block."""
+    posteriors = {name: run.posterior(name) for name in run.recordings()}
+    names, merged, _ = run.labels()
+    return whole._replace(
+        run=run,
+        posteriors=posteriors,
+        stretches=[s for i, p in enumerate(posteriors.values()) for s in stretches(i, p.state)],
+        usage=usage(list(posteriors.values())),
+        names=names,
+        merged=merged,
+        quality=run.quality(),
+        stability=run.stability(),
+        block=run.block,
+        before=states_before(run.blocks, run.block),
     )
 
 

@@ -36,10 +36,10 @@ def movies(
     look, data, out = find_look(material), shown(material), run.path / "movies"
     body = bodies(material)
     paint = None if body is None else painter(body, filmed(material, video))
-    if material.pgm.discrete:
-        for k in material.states:
-            path = out / f"state-{k:02d}.mp4"
-            yield path, write_movie(path, grid(material, look, data, k, paint), material.fps)
+    for part in material.each if material.pgm.discrete else ():
+        for k in part.states:
+            path = out / f"{part.called('state')}-{k:02d}.mp4"
+            yield path, write_movie(path, grid(part, look, data, k, paint), material.fps)
     name = safe_names([material.raw.names[i]])[0]
     frames = round(SHOWN * (material.fps or FPS)) if frames is None else frames
     path = out / f"recording-{name}.mp4"

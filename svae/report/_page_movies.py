@@ -16,8 +16,8 @@ LARGEST = 1_900_000  # bytes of all movies of a page
 
 def page_movies(
     material: Material, look: Look | None, paint: Painter | None, out: Path
-) -> tuple[dict[int, bytes], str]:
-    """The movie of each state, and why there are not all of them."""
+) -> tuple[dict[tuple[str, int], bytes], str]:
+    """The movie of each state of each block, and why there are not all of them."""
     if not material.pgm.discrete:
         return {}, ""
     if look is None:
@@ -28,14 +28,13 @@ def page_movies(
         return {}, f"There are no movies: {error}."
     every = max(1, round((material.fps or FPS) / RATE))
     data, found, total = shown(material), {}, 0
-    for k in material.states:
-        path = out / f"state-{k:02d}.mp4"
-        write_movie(path, grid(material, look, data, k, paint, CLIPS, every), (material.fps or FPS) / every, QUALITY)
+    states = [(part, k) for part in material.each for k in part.states]
+    for part, k in states:
+        path = out / f"{part.called('state')}-{k:02d}.mp4"
+        write_movie(path, grid(part, look, data, k, paint, CLIPS, every), (material.fps or FPS) / every, QUALITY)
         total += path.stat().st_size
         if total > LARGEST:
-            more = (
-                f"The page has movies of {len(found)} of {len(material.states)} states, so that it stays small enough"
-            )
+            more = f"The page has movies of {len(found)} of {len(states)} states, so that it stays small enough"
             return found, f"{more} to be sent; `svae movies {material.run.path}` writes all."
-        found[k] = path.read_bytes()
+        found[part.block or "", k] = path.read_bytes()
     return found, ""

@@ -12,7 +12,6 @@ from svae.report._course import draw_course
 from svae.report._look import LEFT, RIGHT
 from svae.report._material import Material
 from svae.report._motion import Course
-from svae.report._palette import palette
 from svae.report._video import Video, crop
 
 POSES, OVERLAID, EXAMPLES, PATHS = 6, 4, 2, 40  # poses in a strip and in one picture, bouts, paths of bouts
@@ -74,7 +73,7 @@ def body_figure(material: Material, found: Bodies):
 
 def pose_figure(material: Material, found: Bodies, k: int, video: Video | None):
     """Left the median movement; right the poses, their spread and examples; below the course in numbers."""
-    done, colour = course(material, found, k), palette(len(material.usage))[k]
+    done, colour = course(material, found, k), material.colours[k]
     bouts = _shown(material, k, done)
     rows = 1 + len(bouts) + (video is not None)
     figure = new_figure(WIDTH, 1.55 * rows + 1.75)

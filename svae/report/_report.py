@@ -14,13 +14,13 @@ from svae.report._glossary import OF_SECTIONS, TERMS
 from svae.report._look import find_look
 from svae.report._material import Material, gather
 from svae.report._page_movies import page_movies
-from svae.report._palette import css, label, palette
+from svae.report._palette import css, label
 from svae.report._trust import not_computed
 from svae.report._video import filmed
 from svae.runs import Run
 from svae.runs._quality import suspects, warning
 
-Movies = tuple[dict[int, bytes], str]  # of each state, and why there are not all of them
+Movies = tuple[dict[tuple[str, int], bytes], str]  # of each block and state, and why there are not all of them
 LARGEST = 4_800_000  # bytes of the page
 SHARPNESS = (160, 130, 100, 75, 50)  # dots per inch of its images: the first with which it is small enough
 INCH = 96  # pixels on the page
@@ -35,6 +35,7 @@ TITLES = {
     "forecast": "Forecast",
     "model": "Model",
 }
+OF_BLOCKS = ("states", "transitions", "similarity")  # each discrete block has its own
 
 
 class Report(NamedTuple):
@@ -85,14 +86,16 @@ def _webp(figure, dpi: int) -> bytes:
 def page_text(material: Material, drawn: list[Drawing], pictures: list[bytes], moving: Movies = ({}, "")) -> str:
     """The whole page, from its figures with their images, and its movies."""
     parts = [_page.Part("summary", "Summary", _words_of("summary") + _card(material))]
-    texts = dict.fromkeys(TITLES, "")
+    sections = _sections(material)
+    texts = dict.fromkeys(sections, "")
     for drawing, webp in zip(drawn, pictures, strict=True):
-        texts[drawing.section] += _shown(material, drawing, webp, moving[0])
+        part = drawing.block or material
+        texts[part.called(drawing.section)] += _shown(part, drawing, webp, moving[0])
     texts["trust"] += _page.paragraphs(not_computed(material), "note")
     texts["states"] += (
         _page.paragraphs([*_missing(material), *filter(None, [moving[1]])], "note") if texts["states"] else ""
     )
-    parts += [_page.Part(s, TITLES[s], _words_of(s) + body) for s, body in texts.items() if body]
+    parts += [_page.Part(s, sections[s].title, sections[s].terms + body) for s, body in texts.items() if body]
     parts.append(_page.Part("glossary", "Glossary", _page.glossary(TERMS)))
     provenance = material.run.provenance()
     subtitle = f"{' '.join(provenance.get('command') or ['fitted from Python'])}"
@@ -104,20 +107,40 @@ def page_text(material: Material, drawn: list[Drawing], pictures: list[bytes], m
     return _page.page(material.run.path.resolve().name, subtitle, parts, footer)
 
 
+class Section(NamedTuple):
+    """What a section is called, and links to the words that it uses."""
+
+    title: str
+    terms: str
+
+
+def _sections(material: Material) -> dict[str, Section]:
+    """By anchor, in the order of the page: states, transitions and similarity once for each discrete block."""
+    found = {}
+    for section, title in TITLES.items():
+        if section not in OF_BLOCKS:
+            found[section] = Section(title, _words_of(section))
+        elif section == OF_BLOCKS[0]:
+            for part in material.each:
+                found |= {part.called(s): Section(TITLES[s] + part.of, _words_of(s)) for s in OF_BLOCKS}
+    return found
+
+
 def _words_of(section: str) -> str:
     return _page.terms(OF_SECTIONS[section])
 
 
-def _shown(material: Material, drawing: Drawing, webp: bytes, moving: dict[int, bytes]) -> str:
+def _shown(material: Material, drawing: Drawing, webp: bytes, moving: dict[tuple[str, int], bytes]) -> str:
     width = round(INCH * drawing.figure.get_figwidth())
     if drawing.folded:
         return _page.folded(drawing.folded, webp, width)
     if drawing.state is None:
         return _page.figure(webp, drawing.words, width, drawing.marks)
-    colour, k = css(palette(len(material.usage))[drawing.state]), drawing.state
-    seen = _page.image(webp, label(k, material.names), width, drawing.marks)
-    seen += _page.movie(moving[k], label(k, material.names)) if k in moving else ""
-    return _page.state(colour, label(k, material.names), drawing.words, _fault(material, k), seen)
+    colour, k = css(material.colours[drawing.state]), drawing.state
+    name, key = f"{label(k, material.names)}{material.of}", (material.block or "", k)
+    seen = _page.image(webp, name, width, drawing.marks)
+    seen += _page.movie(moving[key], name) if key in moving else ""
+    return _page.state(colour, name, drawing.words, _fault(material, k), seen)
 
 
 def _fault(material: Material, k: int) -> str:
@@ -147,11 +170,12 @@ def _large(material: Material) -> dict[str, str]:
     held, agree = material.run.held_out(), (material.run.restarts() or {}).get("mean_ari")
     found = {"recordings": str(len(material.posteriors))}
     found["frames"] = f"{sum(len(p.state) for p in material.posteriors.values()):,}"
-    if material.pgm.discrete:
-        found["states in use"] = f"{len(material.states)} of {material.most}"
-    if material.pgm.chained:
-        found["median bout"] = f"{material.duration(_words.median_bout(material)):.2g} {material.unit}"
-        found["bouts"] = f"{len(material.stretches):,}"
+    for part in material.each:
+        if part.pgm.discrete:
+            found[f"states in use{part.of}"] = f"{len(part.states)} of {part.most}"
+        if part.pgm.chained:
+            found[f"median bout{part.of}"] = f"{part.duration(_words.median_bout(part)):.2g} {part.unit}"
+            found[f"bouts{part.of}"] = f"{len(part.stretches):,}"
     if agree is not None:
         found["agreement of restarts"] = f"{agree:.2f}"
     if held is not None:

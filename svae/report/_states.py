@@ -9,7 +9,6 @@ from svae.report._dynamics import Conditionals, Plane, spectrum
 from svae.report._latents import portrait
 from svae.report._look import Look, paint, picture_width
 from svae.report._material import Material
-from svae.report._palette import palette
 
 ROWS = 3  # bouts that are shown
 LEAD = 2  # frames of each before the onset
@@ -81,7 +80,7 @@ def _strip(material: Material, look: Look, s: Stretch, before: int, step: int, c
     y, state = material.seen.sequences[s.recording], list(material.posteriors.values())[s.recording].state
     first = max(0, s.first - before)
     frames = np.asarray(y[first : s.first - before + columns * step])
-    colour = _raster.bytes_of(palette(len(material.usage))[s.state])
+    colour = _raster.bytes_of(material.colours[s.state])
     places = [s.first - before + i * step for i in range(columns)]
     inside = [0 <= t < len(y) for t in places]
     cells = [
@@ -106,7 +105,7 @@ def _traces(axes, material, look, k, typical):
     shown = examples(material.stretches, k, _sizes(material), SURROUND, before, after)
     pieces = np.stack([_around(material, look, s, before, after) for s in shown])
     time = material.duration(np.arange(-before, after))
-    colour = palette(len(material.usage))[k]
+    colour = material.colours[k]
     for row in range(pieces.shape[2]):
         _trace(axes, time, pieces[..., row] - row, colour)
     axes.axvline(0, color="#666666", lw=1, ls=(0, (3, 2)))
@@ -145,7 +144,7 @@ def _lengths(axes, material, k):
     mine = material.duration(durations(material.stretches, k))
     everyone = material.duration(np.array([s.frames for s in material.stretches]))
     edges = np.linspace(0, np.percentile(everyone, 98) * 1.05, 16)
-    axes.hist(np.minimum(mine, edges[-1]), bins=edges, color=palette(len(material.usage))[k])
+    axes.hist(np.minimum(mine, edges[-1]), bins=edges, color=material.colours[k])
     axes.axvline(np.median(mine), color="#222222", lw=1.2)
     axes.set_xlabel("seconds" if material.fps else "frames", fontsize=9)
     axes.set_title("bout lengths", fontsize=10)
@@ -159,7 +158,7 @@ def _eigenvalues(axes, material, found, k):
     axes.plot(circle.real, circle.imag, color="#b5b9c0", lw=1)
     axes.axhline(0, color="#dddddd", lw=0.8)
     axes.axvline(0, color="#dddddd", lw=0.8)
-    axes.plot(values.real, values.imag, "o", color=palette(len(material.usage))[k], ms=6, mec="white", mew=0.7)
+    axes.plot(values.real, values.imag, "o", color=material.colours[k], ms=6, mec="white", mew=0.7)
     reach = max(1.15, 1.08 * float(np.abs(values).max()))
     axes.set(aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
     axes.set(xlabel="real part", ylabel="imaginary part")

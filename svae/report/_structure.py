@@ -8,7 +8,7 @@ from svae.experiments._figures import GREY, new_figure
 from svae.report._bouts import followed
 from svae.report._dynamics import Conditionals, divergences
 from svae.report._material import Material
-from svae.report._palette import ink, palette, short_label
+from svae.report._palette import ink, short_label
 
 FAINT = 0.05  # transitions rarer than this are not drawn in the graph
 WRITTEN = 14  # states up to which the matrix has its numbers written in
@@ -37,7 +37,7 @@ def dendrogram(material: Material, found: Similarity):
     """States that join low resemble each other."""
     from scipy.cluster import hierarchy
 
-    colours = palette(len(material.usage))
+    colours = material.colours
     drawn = hierarchy.dendrogram(found.linkage, no_plot=True)
     figure = new_figure(min(10.4, max(4.5, 0.6 * len(found.order) + 1.6)), 3.2)
     axes = figure.subplots()
@@ -69,7 +69,7 @@ def _matrix(figure, axes, rows, material, order):
     axes.set_xticks(range(len(order)), labels, rotation=90 if max(map(len, labels)) > 2 else 0, fontsize=size)
     axes.set_yticks(range(len(order)), labels, fontsize=size)
     for tick, k in [*zip(axes.get_xticklabels(), order, strict=True), *zip(axes.get_yticklabels(), order, strict=True)]:
-        tick.set(color=ink(palette(len(material.usage)))[k], fontweight="bold")
+        tick.set(color=ink(material.colours)[k], fontweight="bold")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     if len(order) <= WRITTEN:
@@ -91,7 +91,7 @@ def _graph(axes, rows, material, order):
     angle = np.pi / 2 - 2 * np.pi * np.arange(len(order)) / len(order)
     places = np.stack([np.cos(angle), np.sin(angle)], -1)
     radius = np.clip(0.62 * np.sqrt(material.usage[order]), 0.07, 1.7 / max(len(order), 4) + 0.02)
-    colours = palette(len(material.usage))[order]
+    colours = material.colours[order]
     for (i, j), share in np.ndenumerate(rows):
         if i != j and share >= FAINT:
             _arrow(axes, places[i], places[j], radius[i], radius[j], float(share), colours[i])
@@ -124,7 +124,7 @@ def _node(axes, place, radius, colour, words):
 
 def usage_bars(material: Material):
     """Share of frames of every state in use, and the median length of its bouts."""
-    order, colours = material.states, palette(len(material.usage))
+    order, colours = material.states, material.colours
     figure = new_figure(min(10.4, 3.0 + 0.5 * len(order)), 2.4)
     axes = figure.subplots()
     axes.bar(range(len(order)), 100 * material.usage[order], color=colours[order], width=0.72)

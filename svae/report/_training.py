@@ -6,7 +6,6 @@ import numpy as np
 
 from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure
 from svae.report._material import Material
-from svae.report._palette import palette
 from svae.runs._names import roots
 
 GREEN = "#2a9d5c"
@@ -102,7 +101,7 @@ def sequences(material: Material):
     image = np.ones((len(rows), len(columns), 3))
     for picture, row in zip(image, rows, strict=True):
         seen = columns < len(row)
-        picture[seen] = palette(K)[row[columns[seen]]]
+        picture[seen] = material.colours[row[columns[seen]]]
     figure = new_figure(10.4, min(4.2, 1.3 + 0.16 * len(rows)))
     axes = figure.subplots()
     span = material.duration(frames)

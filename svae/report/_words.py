@@ -19,7 +19,8 @@ RUSHED = 0.25  # share of states in bouts of one frame or two
 
 def summary(material: Material) -> list[str]:
     """Sentences for the card at the top of the page."""
-    return [s for s in (_data(material), _fit(material), _states(material), _bound(material)) if s]
+    states = [f"{p.block}: {_states(p)}" if p.block else _states(p) for p in material.each]
+    return [s for s in (_data(material), _fit(material), *states, _bound(material)) if s]
 
 
 def _data(material):
@@ -27,7 +28,8 @@ def _data(material):
     frames = sum(len(p.state) for p in found.values())
     clock = f", {_span(frames / material.fps)} at {material.fps:g} frames a second" if material.fps else ""
     latent = f"a latent of {config.latent_dim} dimensions"
-    within = f"at most {len(material.usage)} states and {latent}" if material.pgm.discrete else latent
+    most = ", ".join(f"{len(p.usage)} states{p.of}" for p in material.each)
+    within = f"at most {most} and {latent}" if material.pgm.discrete else latent
     many = f"{len(found)} recordings" if len(found) > 1 else "one recording"
     title = material.pgm.title
     return f"{title[0].upper()}{title[1:]} with {within}, fitted to {many} of {frames:,} frames{clock}."
@@ -110,10 +112,15 @@ def _count(number, one, many):
 
 def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
+    by_block = {_bout_length, _unused, _one_state, _rushed}
     checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
     checks += (disagreement, hardly, beaten)
-    said = [sentence for check in checks if (sentence := check(material))]
-    return [*faults(material), *said, *doubts(material.run.null())]
+    said = [(p, check(p)) for check in checks for p in (material.each if check in by_block else (material,))]
+    return [
+        *(fault for part in material.each for fault in faults(part)),
+        *(f"{p.block}: {sentence}" if p.block else sentence for p, sentence in said if sentence),
+        *doubts(material.run.null()),
+    ]
 
 
 def faults(material: Material) -> list[str]:
@@ -121,7 +128,7 @@ def faults(material: Material) -> list[str]:
     if material.quality is None or not material.pgm.discrete:
         return []
     mine = [k for k in suspects(material.quality) if k in material.states]
-    return [warning(material.quality, k, label(k, material.names)) for k in mine]
+    return [warning(material.quality, k, f"{label(k, material.names)}{material.of}") for k in mine]
 
 
 def _unfinished(material):
