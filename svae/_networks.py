@@ -1,12 +1,14 @@
-"""Whether networks of one's own follow their protocols, by the shapes of what they give: nothing is computed."""
+"""Networks of one's own and of installed packages: whether they follow their protocols, by shapes alone."""
 
 from typing import Any
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
-from svae.config import ConfigError
-from svae.nets import ObserveProtocol, RecognizeProtocol
+from svae._installed import NETS, called
+from svae.config import NETWORKS, ConfigError
+from svae.nets import ObserveProtocol, RecognitionNetwork, RecognizeProtocol
 
 FRAMES = 3  # on which the shapes of what networks give are tried
 
@@ -28,6 +30,33 @@ def check_networks(recognize: Any, observe: Any, shape: tuple[int, ...], D: int)
     drawn = lambda x, key: observe.draw(key=key).simulate(x, key=key)  # noqa: E731
     _require("observe.simulate(x, key=key)", _tried("observe.draw and simulate", drawn, x, key), (FRAMES, *shape))
     _require("observe.kl()", _tried("observe.kl", observe.kl), ())
+
+
+class Features(eqx.Module):
+    """The trunk of an installed package, and how many features it gives."""
+
+    trunk: Any
+    size: int = eqx.field(static=True)
+
+    def __call__(self, inputs: Array, mask: Array) -> Array:
+        return self.trunk(inputs, mask)
+
+
+def network_of(name: str) -> str | RecognitionNetwork:
+    """A network of ours by its name, or what an installed package has under that name, beside a linear map."""
+    if name in NETWORKS:
+        return name
+
+    def trunk(event_shape, channels, hidden, activation, *, key):
+        made = called(NETS, name, event_shape, channels, hidden, key)
+        seen = jax.ShapeDtypeStruct((FRAMES, *event_shape, channels), float), jax.ShapeDtypeStruct((FRAMES,), bool)
+        found = _tried(f"the network {name!r}", lambda y, mask: made(y, mask), *seen)
+        if getattr(found, "ndim", 0) != 2 or len(found) != FRAMES:
+            shape = getattr(found, "shape", None)
+            raise ConfigError(f"the network {name!r} gives the shape {shape}, but must give ({FRAMES}, features)")
+        return Features(made, found.shape[1])
+
+    return RecognitionNetwork(trunk, linear=True, correction=True)
 
 
 def _tried(what: str, function: Any, *arguments: Any) -> Any:

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from svae import _tables
+from svae._installed import NETS, installed
 from svae._tables import ConfigError, Latent
 from svae.named import MODELS, names
 
@@ -183,6 +184,11 @@ def _model(name: str, value: Any) -> str:
     return value if value in known else _one_of((*names(), OWN))(name, value)
 
 
+def _network(name: str, value: Any) -> str:
+    """A network of ours, or of an installed package; those are looked for only where it is none of ours."""
+    return value if value in NETWORKS else _one_of((*NETWORKS, *installed(NETS)))(name, value)
+
+
 def _integer(least):
     def check(name, value):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
@@ -235,7 +241,7 @@ CHECKS = {
     "target_duration": _optional(_number(lambda v: v > 1, "above 1")),
     "concentration": _positive,
     "inputs": _integer(0),
-    "network": _one_of(NETWORKS),
+    "network": _network,
     "hidden": _widths,
     "precision": _one_of(PRECISIONS),
     "likelihood": _one_of((*LIKELIHOODS, OWN)),

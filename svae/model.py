@@ -10,13 +10,14 @@ import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
 from svae import _reprs
-from svae._networks import check_networks
+from svae._networks import check_networks, network_of
 from svae.config import OWN, Config, ConfigError
 from svae.data import Beside, Layout, Preprocess, Standardize
 from svae.data.beside import NOTHING
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
 from svae.named import DEFAULT_STATES, Sizes
 from svae.nets import (
+    OBSERVATION_NETWORKS,
     AbstractLikelihood,
     GaussianWeights,
     Places,
@@ -202,7 +203,7 @@ def _recognition(shape, config: Config, key):
     return make_recognition(
         shape,
         config.latent_dim,
-        network=config.network,
+        network=network_of(config.network),
         hidden=config.hidden,
         precision=config.precision,
         missing=config.missing,
@@ -238,11 +239,14 @@ def _with_observation(config: Config, observe: Any, options: dict) -> Config:
 
 
 def _observation(shape, config: Config, likelihood: AbstractLikelihood | None, key):
-    """Temporal recognition has no counterpart in p(y_t | x_t), which looks at one latent: there it is residual."""
+    """Recognition that sees time has no counterpart in p(y_t | x_t), which looks at one latent: there it is residual.
+
+    So it is beside a network of an installed package.
+    """
     observation = make_observation(
         shape,
         config.latent_dim,
-        network={"temporal": "residual", "recurrent": "residual"}.get(config.network, config.network),
+        network=config.network if config.network in OBSERVATION_NETWORKS else "residual",
         hidden=config.hidden,
         likelihood=config.likelihood if likelihood is None else likelihood,
         variance=config.variance,

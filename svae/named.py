@@ -7,12 +7,11 @@ docstring is the sentence. Standard library only: the command line and the confi
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, NamedTuple
 
-GROUP = "svae.pgms"
+from svae._installed import PGMS, called, installed, loaded
+
 DEFAULT_STATES = 10
 LONGEST_OVER_TARGET = 4  # a geometric distribution has 2 % of its bouts beyond four times its mean
 LONGEST = 100  # frames of the longest bout where no target duration is known
@@ -132,27 +131,17 @@ MODELS: dict[str, Named] = {
 
 def names() -> tuple[str, ...]:
     """Of all graphs: ours, then those of installed packages."""
-    return (*MODELS, *(name for name in installed() if name not in MODELS))
-
-
-def installed(group: str = GROUP) -> dict[str, EntryPoint]:
-    """The entry points of installed packages by name; nothing of theirs is imported before it is asked for."""
-    return {entry.name: entry for entry in _entries(group, tuple(sys.path))}
-
-
-@functools.cache
-def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Read once for each search path: there may be hundreds of packages."""
-    return tuple(entry_points(group=group))
+    return (*MODELS, *(name for name in installed(PGMS) if name not in MODELS))
 
 
 def find(name: str) -> Named:
-    """The graph of a name; that of an installed package is imported now. KeyError where there is none."""
+    """The graph of a name; that of an installed package is imported now, and a broken one is a ConfigError."""
     if name in MODELS:
         return MODELS[name]
-    function = installed()[name].load()
+    function = loaded(PGMS, name)
     words = (function.__doc__ or "").strip().partition("\n")[0]
-    return Named(words or f"A graph of {function.__module__}, which has no docstring to say what it is.", function)
+    words = words or f"A graph of {function.__module__}, which has no docstring to say what it is."
+    return Named(words, functools.partial(called, PGMS, name))
 
 
 def tables_of(name: str, options: Mapping[str, Any]) -> Any:

@@ -1,6 +1,7 @@
 """Verbs that look: doctor, show, watch."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,11 @@ def models(name: str | None = None, /, *, json: Json = False):
         name: The model to show; all unless given.
     """
     from svae.config import CHECKS, OWN, Config
-    from svae.model import pgm_of
     from svae.named import find, names
     from svae.pgm import drawn, to_tables
 
     chosen = names() if name is None else [CHECKS["model"]("NAME", name)]
-    graphs = {known: pgm_of(Config(model=known)) for known in chosen}
+    graphs = _graphs(chosen, alone=name is not None)
     rows = [{"name": n, "words": find(n).words, "blocks": drawn(g), "tables": to_tables(g)} for n, g in graphs.items()]
     if json:
         print_json({"models": rows})
@@ -52,6 +52,23 @@ def models(name: str | None = None, /, *, json: Json = False):
         print(f"{row['name']}: {row['words']}", *(f"    {line}" for line in row["blocks"]), sep="\n", end="\n\n")
     if name is not None and rows[0]["tables"] is not None:
         print(Config(latent=rows[0]["tables"], model=OWN).to_toml().partition("\n\n")[2], end="")
+
+
+def _graphs(chosen: Sequence[str], *, alone: bool) -> dict[str, Any]:
+    """The graph of each name; one of a broken package is left out with a sentence, unless it is all that was asked."""
+    from svae.config import Config, ConfigError
+    from svae.model import pgm_of
+    from svae.pgm import GraphError
+
+    found = {}
+    for known in chosen:
+        try:
+            found[known] = pgm_of(Config(model=known))
+        except (ConfigError, GraphError) as error:
+            if alone:
+                raise
+            say([f"{error}."])
+    return found
 
 
 @verb

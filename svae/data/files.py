@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .readers import sniff
+from .readers.installed import reader_of
 from .readers.pieces import Note, left_aside, listed
 from .recordings import DataError
 
@@ -91,7 +92,7 @@ def _is_system(file):
 
 
 def _data(files):
-    return [file for file in files if file.suffix.lower() not in DOCUMENTS]
+    return [file for file in files if file.suffix.lower() not in DOCUMENTS or reader_of(file)]
 
 
 def _texts(files):
@@ -101,6 +102,6 @@ def _texts(files):
 def _kind(file):
     """The format of a file of a folder; "other" for one that svae does not read, if it is not the only kind."""
     try:
-        return sniff.kind_of(file)
+        return reader_of(file) or sniff.kind_of(file)
     except DataError:
         return f"other ({file.name})"

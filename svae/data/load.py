@@ -14,7 +14,8 @@ from .files import files_of
 from .one_set import alike, one_clock, sentences
 from .readers import arrays, csvs, hdf5, matlab, objects, parquet, sniff, texts, video
 from .readers.choose import as_frames
-from .readers.pieces import Contents, Piece
+from .readers.installed import read_installed, reader_of
+from .readers.pieces import Contents, Note, Piece
 from .recordings import DataError, Recordings, safe_names
 from .views import View, first_line
 
@@ -85,6 +86,8 @@ def stem_of(file):
 
 def read(file: Path, dataset: str | None = None) -> Contents:
     """What one file holds. Parsers raise anything on a damaged file: whatever it is becomes one sentence."""
+    if reader_of(file):
+        return _as_contents(file, dataset)
     kind = sniff.kind_of(file)
     try:
         with warnings.catch_warnings():
@@ -96,6 +99,15 @@ def read(file: Path, dataset: str | None = None) -> Contents:
         raise DataError(f"{file.name} asks for more memory than there is; it may be damaged.") from None
     except Exception as error:
         raise DataError(f"{file.name} could not be read as {kind}: {first_line(error)}; it may be damaged.") from error
+
+
+def _as_contents(file: Path, dataset: str | None) -> Contents:
+    """The answer of a package's reader, as if it had been given in memory."""
+    found = _from_object(read_installed(file), dataset, None)
+    times = found.times or (None,) * len(found.names)
+    names = found.names if len(found.names) > 1 else ("",)
+    pieces = [Piece(name, y, t) for name, y, t in zip(names, found.sequences, times, strict=True)]
+    return Contents(pieces, found.fps, [Note(note) for note in found.notes])
 
 
 def _put_together(contents, files, names, fps, notes=()):

@@ -44,7 +44,14 @@ from svae.nets.observation import (
 from svae.nets.places import Places, no_places
 from svae.nets.plane import Plane, SeenFrame, SeenLatent, as_it_is, plane_at
 from svae.nets.protocols import AbstractLikelihood, ObserveProtocol, RecognizeProtocol, likelihood_of
-from svae.nets.recognition import PRECISIONS, RECOGNITION_NETWORKS, Recognition, make_recognition, with_precision
+from svae.nets.recognition import (
+    PRECISIONS,
+    RECOGNITION_NETWORKS,
+    Recognition,
+    RecognitionNetwork,
+    make_recognition,
+    with_precision,
+)
 from svae.nets.trunks import ACTIVATIONS
 from svae.nets.weights import GaussianWeights
 
@@ -71,6 +78,7 @@ __all__ = [
     "Plane",
     "Poisson",
     "Recognition",
+    "RecognitionNetwork",
     "RecognizeProtocol",
     "SeenFrame",
     "SeenLatent",

@@ -144,7 +144,7 @@ def make_recognition(
     event_shape: tuple[int, ...],
     latent_dim: int,
     *,
-    network: str,
+    network: str | RecognitionNetwork,
     hidden: tuple[int, ...],
     precision: str,
     missing: bool,
@@ -158,7 +158,7 @@ def make_recognition(
     Args:
         event_shape: The shape of a frame.
         latent_dim: The number of latent dimensions D.
-        network: The name of a network.
+        network: The name of a network, or one itself.
         hidden: Widths of its layers.
         precision: Whether potentials have a diagonal or a full precision.
         missing: Whether the network is shown which entries are there.
@@ -169,7 +169,8 @@ def make_recognition(
         `Recognition`.
     """
     key_trunk, key_head, key_linear = jax.random.split(key, 3)
-    kind = choose("recognition network", network, RECOGNITION_NETWORKS)
+    named = isinstance(network, str)
+    kind = choose("recognition network", network, RECOGNITION_NETWORKS) if named else network
     entries = choose("precision", precision, PRECISIONS)(latent_dim)
     trunk = kind.trunk(event_shape, 1 + missing, hidden, choose("activation", activation, ACTIVATIONS), key=key_trunk)
     scale = (SMALL if kind.linear else UNIT) if kind.correction else None

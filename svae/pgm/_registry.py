@@ -40,6 +40,8 @@ def named(name: str, sizes: Sizes) -> Graph:
         `Graph`.
     """
     found = find(name).tables(sizes)
+    if not isinstance(found, Graph | Mapping):
+        raise GraphError(f"{name} must give a graph or the tables of one, not {found!r:.80}")
     return found if isinstance(found, Graph) else from_tables(found)
 
 
