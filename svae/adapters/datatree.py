@@ -147,17 +147,18 @@ def _summary(run: Run, discrete: bool) -> Table:
         latent_sd=(("time", "latent", "individuals"), stacked([one.sd for one in answers], np.nan)),
         reconstruction_error=(("time", "individuals"), stacked([one.error for one in answers], np.nan)),
     )
-    return _with_states(table, answers, run.names, stacked) if discrete else table
+    for i, part in enumerate(run.each() if discrete else []):
+        found = [part.posterior(name) for name in run.recordings()]
+        table = _with_states(table, found, part.names, stacked, f"_{part.block}" if i else "")
+    return table
 
 
-def _with_states(table: Table, answers: list[Posterior], names: dict[int, str], stacked: Callable) -> Table:
-    """The same, and the states with their names."""
+def _with_states(table: Table, answers: list[Posterior], names: dict[int, str], stacked: Callable, end: str) -> Table:
+    """The same, and the states of a block with their names; those of all blocks but the shown one end with its name."""
     K = answers[0].probability.shape[1]
     probabilities = stacked([one.probability for one in answers], np.nan)
-    table.variables.update(
-        state=(("time", "individuals"), stacked([one.state for one in answers], -1)),
-        state_probability=(("time", "state_index", "individuals"), probabilities),
-    )
-    called = [names.get(k, f"state {k}") for k in range(K)]
-    table.coordinates.update(state_index=np.arange(K), state_name=("state_index", called))
+    index, called = f"state_index{end}", [names.get(k, f"state {k}") for k in range(K)]
+    table.variables[f"state{end}"] = (("time", "individuals"), stacked([one.state for one in answers], -1))
+    table.variables[f"state_probability{end}"] = (("time", index, "individuals"), probabilities)
+    table.coordinates.update({index: np.arange(K), f"state_name{end}": (index, called)})
     return table

@@ -129,7 +129,7 @@ def _spread(tables: AdditiveTables, said: Said) -> Float[Array, " N"]:
     total = jnp.zeros(len(said[0]), tables.M.dtype)
     for p, part in zip(said, _parts(_width(tables, said), tuple(w.shape[-1] for w in said)), strict=True):
         B, E = mT(tables.M[:, part]), tables.E[part, part]
-        away = mm((B[None] - mm(p, B)[:, None]).reshape(-1, B.shape[1]), mT(tables.R)).reshape(*p.shape, -1)
+        away = mm((B[None] - mm(p, B)[:, None]).reshape(-1, B.shape[1]), mT(tables.R)).reshape(*p.shape, len(tables.R))
         total = total + jnp.sum(p * jnp.sum(away**2, -1), -1)
         total = total + mm(p, jnp.diagonal(E)[:, None])[:, 0] - jnp.sum(p * mm(p, E), -1)
     return total

@@ -101,7 +101,8 @@ def joint(said: Said) -> Any:
     """q of every combination of the parents' states (T, K1 K2 ...), in JAX or in numpy."""
     together = said[0]
     for weights in said[1:]:
-        together = (together[:, :, None] * weights[:, None, :]).reshape(len(together), -1)
+        pairs = together[:, :, None] * weights[:, None, :]
+        together = pairs.reshape(len(pairs), pairs.shape[1] * pairs.shape[2])  # there may be no rows
     return together
 
 

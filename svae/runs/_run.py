@@ -191,9 +191,13 @@ class Run:
 
     def stability(self) -> Stability | Unknown:
         """How well each state is found again by other restarts, or by other starts; why not, where it is not known."""
+        return stability_as_counted(self.found_again(), self.labels().merged)
+
+    def found_again(self) -> Stability | Unknown:
+        """The same of the states of the model, whatever people have merged."""
         if self._other is not None:
             return Unknown(f"only the states of {next(iter(self.blocks))} are looked for again")
-        return stability_as_counted(stability(self.path, self.config.restarts), self.labels().merged)
+        return stability(self.path, self.config.restarts)
 
     def null(self) -> Null:
         """The recordings beside others without states, or without dynamics; why not, where it is not known."""

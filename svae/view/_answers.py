@@ -20,11 +20,21 @@ def run(session: Session, asked: dict[str, str]) -> dict[str, Any]:
         "latents": int(session.track(0).found.mean.shape[1]),
         "states": session.states(),
         "discrete": session.K > 1,
+        "block": session.block or next(iter(session.blocks), None),
+        "blocks": [_row(session.of(name), name) for name in session.blocks],
         "temporal": session.temporal,
         "fps": session.fps,
         "horizon": session.horizon,
         "recordings": [{"name": n, "frames": len(p)} for n, p in zip(session.names, session.paths, strict=True)],
     }
+
+
+def _row(session: Session, name: str) -> dict[str, Any]:
+    """What a block is drawn with where another one is looked at: colours and titles of its states."""
+    rows = session.states()
+    roots = [rows[row["root"]] for row in rows]
+    titles = [root["name"] or f"state {root['state']}" for root in roots]
+    return {"name": name, "colours": [root["colour"] for root in roots], "titles": titles}
 
 
 def recording(session: Session, asked: dict[str, str]) -> dict[str, Any]:
@@ -60,6 +70,10 @@ def window(session: Session, asked: dict[str, str]) -> bytes:
         "least": found.least.astype(np.float32),
         "state": _bouts.majority(path, edges, session.K).astype(np.int16),
     }
+    for name in session.blocks:
+        if name != (session.block or next(iter(session.blocks))):
+            other = session.of(name)
+            arrays[f"state_{name}"] = _bouts.majority(other.ethogram(i), edges, other.K).astype(np.int16)
     if b - a <= _tracks.BOUTS:
         arrays["start"] = np.maximum(path.start[a:b], first).astype(np.int32)
         arrays["bout"] = path.state[a:b].astype(np.int16)

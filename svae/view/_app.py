@@ -43,7 +43,8 @@ def _answering(function: Callable, session: Session) -> Callable:
     """An endpoint that answers with JSON or with arrays; our own errors are one sentence."""
 
     def endpoint(request: Request) -> Response:
-        return _respond(lambda: function(session, dict(request.query_params)))
+        asked = dict(request.query_params)
+        return _respond(lambda: function(session.of(asked.pop("block", None)), asked))
 
     return endpoint
 
@@ -64,8 +65,12 @@ def _told(function: Callable, session: Session) -> Callable:
 def _written(function, session, told):
     if not isinstance(told, dict):
         raise ConfigError("the request holds no JSON object")
-    session.change(function(session, told))
-    return {"states": session.states()}
+    block = told.pop("block", None)
+    if block is not None and not isinstance(block, str):
+        raise ConfigError("block must be the name of a discrete block")
+    shown = session.of(block)
+    shown.change(function(shown, told))
+    return {"states": shown.states()}
 
 
 def _respond(answer: Callable[[], Any]) -> Response:

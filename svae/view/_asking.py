@@ -52,10 +52,10 @@ def context(frame: int) -> slice:
     return slice(frame + 1 - next(n for n in CONTEXTS if n <= frame + 1), frame + 1)
 
 
-def predict(model: Any, seen: Recordings, horizon: int, K: int) -> Predicted:
-    """From a stretch of a raw recording, and nothing else; inputs stay as they are."""
+def predict(model: Any, seen: Recordings, horizon: int, K: int, block: str | None = None) -> Predicted:
+    """From a stretch of a raw recording, and nothing else; inputs stay as they are. States are those of a block."""
     found = forecast(model, seen, horizon=horizon, samples=DRAWS, key=jax.random.key(0))
-    x, z, y = found.latents[0], found.states[0], found.samples[0]
+    x, z, y = found.latents[0], (found.states if block is None else found.blocks[block])[0], found.samples[0]
     share = np.stack([np.bincount(now, minlength=K)[:K] for now in z.T]) / len(z)
     means = found.means[0]
     interval = np.percentile(x, INTERVAL, axis=0)

@@ -12,10 +12,10 @@ from svae.report import palette
 from svae.report._palette import css
 from svae.report._skeleton import find as skeleton
 from svae.runs import Run, RunError, write_labels
-from svae.runs._names import roots
-from svae.runs._posterior import read_posterior, read_states
+from svae.runs._names import Labels, read_labels, roots
+from svae.runs._posterior import read_posterior, read_states, states_before
 from svae.runs._quality import Quality, as_counted, read_quality, suspects, warning
-from svae.runs._stability import Stability, Unknown, number, stability
+from svae.runs._stability import Stability, Unknown, number
 from svae.runs._stability import as_counted as as_people_count
 from svae.view import _bouts, _pictures, _tracks
 
@@ -43,6 +43,11 @@ def _observed(found: Quality | None, k: int, name: str) -> dict[str, Any]:
     return {"missing": float(found.share_incomplete[k]), "confidence": trust, "warning": said}
 
 
+def _with(whole: Labels, changed: Labels) -> Labels:
+    """Names and merges of the block that is shown; those of other blocks stay."""
+    return changed._replace(blocks=whole.blocks)
+
+
 class Session:
     """Nothing here is random, and all that is written is names.json."""
 
@@ -50,15 +55,33 @@ class Session:
         if not (run.path / "bouts.csv").exists():
             raise RunError(f"{run.path} has no answers yet; wait for the end of its fit, or `svae fit --resume` it")
         self.run, self.config, self.names = run, run.config, run.recordings()
-        self.paths = [read_states(run.answers(name)) for name in self.names]  # merges change while it looks
+        self.blocks, self.block = run.blocks, run.block
+        self.paths = [read_states(run.answers(name), run.block) for name in self.names]  # merges change while it looks
         self.K = self.track(0).found.probability.shape[1]
+        self.whole: Session | None = None  # the session that has read the model and the recordings
+        self._others: dict[str, Session] = {}
         self.labels = run.labels()
         self._lock, self._reading, self._predicting = threading.RLock(), threading.Lock(), threading.Lock()
 
     @functools.lru_cache(3)  # noqa: B019  one session a process
     def track(self, i: int) -> _tracks.Track:
         """The answers of recording i."""
-        return _tracks.track(read_posterior(self.run.answers(self.names[i])))
+        found = read_posterior(self.run.answers(self.names[i]))
+        return _tracks.track(found if self.block is None else found.of(self.block))
+
+    def of(self, block: str | None) -> "Session":
+        """The session of one of several discrete blocks; this one where none is named."""
+        if block is None or block == self.block:
+            return self
+        if self.whole is not None:
+            return self.whole.of(block)
+        if block not in self.blocks:
+            raise ConfigError(f"block must be one of {', '.join(self.blocks) or 'none'}, not {block[:20]!r}")
+        with self._lock:
+            if block not in self._others:
+                other = self._others[block] = Session(self.run.of(block))
+                other.whole = self
+            return self._others[block]
 
     @functools.cached_property
     def fps(self) -> float | None:
@@ -84,8 +107,9 @@ class Session:
     def change(self, edit: Any) -> None:
         """Labels after edit(labels) go into the run; what another viewer wrote meanwhile is kept."""
         with self._lock:
-            changed = edit(self.run.labels())
-            write_labels(self.run.path, changed)
+            whole, changed = read_labels(self.run.path), edit(self.run.labels())
+            shown = self.block is None or self.block == next(iter(self.blocks))
+            write_labels(self.run.path, _with(whole, changed) if shown else whole.with_block(self.block, changed))
             self.labels = changed
 
     def ethogram(self, i: int) -> _bouts.Ethogram:
@@ -101,7 +125,7 @@ class Session:
         """Each state that counts as itself: colour, name, usage, durations, and what was merged into it."""
         found = [self.ethogram(i) for i in range(len(self.names))]
         counted = roots(self.labels.merged, self.K)
-        colours = [css(c) for c in palette(self.K)]
+        colours = [css(c) for c in palette(self.K, states_before(self.blocks, self.block))]
         rows, observed, again = [], self._quality(), as_people_count(self._again, self.labels.merged)
         for k, (share, bouts, median) in enumerate(_bouts.statistics(found, self.K)):
             members = [int(m) for m in np.flatnonzero(counted == k) if m != k]
@@ -118,11 +142,11 @@ class Session:
 
     @functools.cached_property
     def _again(self) -> Stability | Unknown:
-        return stability(self.run.path, self.config.restarts)
+        return self.run.found_again()
 
     @functools.cached_property
     def _seen(self) -> Quality | None:
-        return read_quality(self.run.path)
+        return read_quality(self.run.path, self.block)
 
     # --- model and recordings, read when first asked for ----------------------------------------------------------
 
@@ -134,7 +158,7 @@ class Session:
 
     @functools.cached_property
     def _model(self):
-        return self.run.model()
+        return self.run.model() if self.whole is None else self.whole.model
 
     @property
     def source(self) -> Source:
@@ -144,6 +168,8 @@ class Session:
 
     @functools.cached_property
     def _source(self) -> Source:
+        if self.whole is not None:
+            return self.whole.source
         before = self.model.preprocess
         try:
             raw = self.run.load_data()
@@ -166,8 +192,8 @@ class Session:
         seen = context(frame)
         past = stretches(self.source.raw, [(i, seen.start, seen.stop)])
         read = past._replace(sequences=(self._read(self.source.raw.sequences[i], seen),), times=())
-        with self._predicting:
-            return predict(self.model, read, self.horizon, self.K)
+        with self._predicting if self.whole is None else self.whole._predicting:
+            return predict(self.model, read, self.horizon, self.K, self.block)
 
     def _decoded(self) -> np.ndarray:
         """Frames from which limits are found where there are no recordings."""
@@ -204,5 +230,5 @@ class Session:
 
     def _read(self, y: Any, frames: slice) -> np.ndarray:
         """One at a time: a video has one place from which it goes on."""
-        with self._reading:
+        with self._reading if self.whole is None else self.whole._reading:
             return np.asarray(y[frames])

@@ -28,7 +28,8 @@ function introduce() {
   document.title = `${run.name} · svae`;
   byId('run-name').textContent = run.name;
   const parts = [run.model, `${run.latents} latents`];
-  if (run.discrete) parts.splice(1, 0, `${run.states.length} states`);
+  if (run.blocks.length) parts.splice(1, 0, run.blocks.map((b) => `${b.colours.length} states of ${b.name}`).join(', '));
+  else if (run.discrete) parts.splice(1, 0, `${run.states.length} states`);
   if (run.fps) parts.push(`${Number(run.fps.toFixed(2))} fps`);
   parts.push(`${frames.toLocaleString('en')} frames`);
   if (run.recordings.length > 1) parts.push(`${run.recordings.length} recordings`);

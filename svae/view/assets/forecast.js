@@ -27,14 +27,14 @@ export function clear() {
 }
 
 const predict = attempt(async () => {
-  const frame = frameNow(), recording = store.recording, button = byId('predict');
+  const frame = frameNow(), { recording, block } = store, button = byId('predict');
   stop();
   button.disabled = true;
   document.body.dataset.busy = 'yes';
   note('Computing the forecast …');
   try {
     const found = await askArrays('forecast', { recording, frame });
-    if (recording !== store.recording) return;
+    if (recording !== store.recording || block !== store.block) return;
     store.forecast = found;
     byId('future').hidden = false;
     byId('card-forecast').dataset.on = 'yes';
@@ -54,5 +54,5 @@ const predict = attempt(async () => {
 
 export function startForecast() {
   byId('predict').addEventListener('click', predict);
-  on('recording source', clear);
+  on('recording source block', clear);
 }

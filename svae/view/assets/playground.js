@@ -10,9 +10,9 @@ let cloud = null, point = null, held = false, range = null;
 const axis = (id) => Number(byId(id).value);
 
 const fetchCloud = attempt(async () => {
-  const recording = store.recording, found = await askArrays('plane', { recording });
-  if (recording !== store.recording) return;
-  cloud = found.arrays;
+  const { recording, block } = store, found = await askArrays('plane', { recording });
+  if (recording !== store.recording || block !== store.block) return;
+  cloud = Object.assign(found.arrays, { of: store.run.block });
   range = null;
   drawPlane();
 });
@@ -38,7 +38,7 @@ function drawPlane() {
   const x = (v) => (v - lx) / (hx - lx) * width, y = (v) => height - (v - ly) / (hy - ly) * height;
   c.globalAlpha = 0.42;
   for (let k = 0; k < n; k++) {
-    c.fillStyle = store.run.discrete ? colourOf(cloud.state.data[k]) : colour.cloud;
+    c.fillStyle = store.run.discrete && cloud.of === store.run.block ? colourOf(cloud.state.data[k]) : colour.cloud;
     c.beginPath(); c.arc(x(data[k * D + i]), y(data[k * D + j]), 1.7, 0, 7); c.fill();
   }
   c.globalAlpha = 1;
@@ -108,5 +108,6 @@ export function startPlayground() {
   on('cursor', () => { held = false; });
   on('cursor loaded source', followMoment);
   on('states', drawPlane);
+  on('block', fetchCloud);
   new ResizeObserver(() => { drawPlane(); if (point && store.source) imagine(); }).observe(byId('plane'));
 }

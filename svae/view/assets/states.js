@@ -1,6 +1,6 @@
 // The list of states: what they are called, how much there is of each, and which count as one.
 
-import { tell } from './wire.js';
+import { ask, tell } from './wire.js';
 import { store, on, emit, byId, attempt, titleOf, toast } from './store.js';
 import { jump } from './player.js';
 
@@ -183,7 +183,31 @@ export function show() {
   showMerging();
 }
 
+// Another discrete block: its states, bouts and probabilities take the place of those that are seen.
+const turnTo = attempt(async (name) => {
+  const run = await ask('run', { block: name }); // nothing changes before it is there: what is drawn fits together
+  Object.assign(store, { block: name, run, focus: null });
+  chosen.clear();
+  showBlocks();
+  emit('states');
+  emit('block');
+});
+
+function showBlocks() {
+  const box = byId('blocks'), blocks = store.run.blocks || [];
+  box.hidden = blocks.length < 2;
+  box.replaceChildren(...blocks.map(({ name }) => {
+    const button = make('button', '', name);
+    button.setAttribute('aria-pressed', String(name === store.run.block));
+    button.title = `States of ${name}`;
+    button.addEventListener('click', () => turnTo(name));
+    return button;
+  }));
+  document.body.dataset.block = store.run.block || '';
+}
+
 export function startStates() {
+  showBlocks();
   byId('merge').addEventListener('click', merge);
   byId('merge-cancel').addEventListener('click', () => { chosen.clear(); show(); });
   on('states', show);

@@ -3,6 +3,7 @@
 export const store = {
   run: null, // what api/run said
   source: null, // how frames are drawn, and why they are not, if they are not
+  block: null, // of several discrete blocks the one that is looked at
   recording: 0,
   frames: 0, // of the recording
   about: null, // what api/recording said
@@ -56,6 +57,9 @@ export function follow(share = 0.8) {
 }
 
 // Merged states are one: the row of the state that k counts as.
+// The other discrete blocks, where there are several: {name, colours, titles} by state
+export const others = () => (store.run.blocks || []).filter((b) => b.name !== store.run.block);
+
 export const rootOf = (k) => store.run.states[store.run.states[k].root];
 export const colourOf = (k) => rootOf(k).colour;
 export const titleOf = (k) => rootOf(k).name || `state ${rootOf(k).state}`;

@@ -1,7 +1,7 @@
 // The timeline: what is seen of the recording, asked for as it is needed, and moved by mouse and wheel.
 
 import { askArrays, ask, latest } from './wire.js';
-import { store, on, emit, byId, clamp, look, zoom, seek, attempt, titleOf, clock } from './store.js';
+import { store, on, emit, byId, clamp, look, zoom, seek, attempt, titleOf, clock, others } from './store.js';
 import { draw, layout, strip, GUTTER, RIGHT } from './tracks.js';
 import { timeAt } from './ruler.js';
 import { fresh } from './paint.js';
@@ -16,20 +16,20 @@ export const secondsAt = (frame) => (got ? timeAt(got, frame) : store.run.fps ? 
 
 // Half a screen more on each side than is seen, so that moving shows something at once
 const fetchWindow = latest(attempt(async () => {
-  const span = store.last - store.first, recording = store.recording;
+  const span = store.last - store.first, { recording, block } = store;
   const first = Math.floor(clamp(store.first - span / 2, 0, store.frames - 1));
   const last = Math.ceil(clamp(store.last + span / 2, first + 1, store.frames));
   const bins = clamp(Math.round(room() * (last - first) / span), 1, 6000);
   const found = await askArrays('window', { recording, first, last, bins });
-  if (recording !== store.recording) return;
+  if (recording !== store.recording || block !== store.block) return;
   got = Object.assign(found, { span });
   redraw();
 }));
 
 const fetchWhole = latest(attempt(async () => {
-  const recording = store.recording;
+  const { recording, block } = store;
   const found = await askArrays('window', { recording, first: 0, last: store.frames, bins: clamp(room(), 1, 2400) });
-  if (recording === store.recording) { whole = found; redraw(); }
+  if (recording === store.recording && block === store.block) { whole = found; redraw(); }
 }));
 
 function covered() {
@@ -151,6 +151,8 @@ function wordsAt(place, frame, lane) {
   while (i > 0 && edges.data[i] > frame) i--;
   if (place === 'error') return `error ${error.data[i].toPrecision(3)}`;
   if (place === 'latents') return latentAt(low, i, lane);
+  const row = others().find((block) => place === `block ${block.name}`);
+  if (row) return `${row.name}: ${row.titles[got.arrays[`state_${row.name}`]?.data[i]] || ''}`;
   if (!store.run.discrete) return '';
   const k = state.data[i], K = p.shape[1];
   const share = store.run.states.filter((s) => s.root === k).reduce((sum, s) => sum + p.data[i * K + s.state], 0) / 255;

@@ -1,6 +1,6 @@
 // Drawing of the tracks: ruler, ethogram, probabilities, latents, error; all on the same frames.
 
-import { store, colourOf, shortOf, rootOf } from './store.js';
+import { store, colourOf, shortOf, rootOf, others } from './store.js';
 import { ruler } from './ruler.js';
 import { future } from './future.js';
 import { colour } from './theme.js';
@@ -14,9 +14,13 @@ export function layout(height) {
   const discrete = store.run.discrete;
   const [e, p, r] = height < 240 ? [22, 30, 22] : height < 330 ? [26, 46, 30] : [34, 64, 44];
   const fixed = { ruler: 22, ethogram: discrete ? e : 0, probability: discrete ? p : 0, error: r };
-  const shown = ['ruler', 'ethogram', 'probability', 'latents', 'error'].filter((name) => fixed[name] !== 0);
+  const rows = others().map(({ name }) => `block ${name}`);
+  for (const name of rows) fixed[name] = Math.round(0.6 * e);
+  const shown = ['ruler', 'ethogram', ...rows, 'probability', 'latents', 'error'].filter((name) => fixed[name] !== 0);
   const used = shown.reduce((sum, name) => sum + (fixed[name] || 0), 0) + GAP * (shown.length - 1) + 4;
-  const titles = { ruler: '', ethogram: 'states', probability: 'probability', latents: 'latents', error: 'error' };
+  const states = store.run.block ? `states of ${store.run.block}` : 'states';
+  const titles = { ruler: '', ethogram: states, probability: 'probability', latents: 'latents', error: 'error' };
+  for (const { name } of others()) titles[`block ${name}`] = `of ${name}`;
   let top = 0;
   return shown.map((name) => {
     const place = { name, title: titles[name], top, height: fixed[name] || Math.max(40, height - used) };
@@ -33,6 +37,7 @@ export function draw(on, places, got) {
   c.save();
   c.beginPath(); c.rect(GUTTER, 0, room, on.height); c.clip();
   const drawn = { ruler, ethogram, probability, latents, error };
+  for (const row of others()) drawn[`block ${row.name}`] = (...given) => otherBlock(row, ...given);
   if (got) for (const place of places) drawn[place.name](c, place, got, x, room);
   future(c, places, x);
   c.restore();
@@ -94,6 +99,17 @@ export function strip(c, top, height, got, x) {
     c.fillRect(x(edges.data[i]), top, x(edges.data[j]) - x(edges.data[i]) + 0.3, height);
   }
   c.globalAlpha = 1;
+}
+
+// The commonest state of each bin of a block that is not looked at
+function otherBlock({ name, colours }, c, { top, height }, got, x) {
+  const { edges } = got.arrays, state = got.arrays[`state_${name}`];
+  if (!state) return;
+  for (let i = 0, j = 0, n = state.data.length; i < n; i = j) {
+    while (j < n && state.data[j] === state.data[i]) j++;
+    c.fillStyle = colours[state.data[i]];
+    c.fillRect(x(edges.data[i]), top, x(edges.data[j]) - x(edges.data[i]) + 0.3, height);
+  }
 }
 
 function probability(c, { top, height }, got, x) {

@@ -1,6 +1,11 @@
 // Questions to the server. Addresses are relative: the token is part of the page's own.
 
+import { store } from './store.js';
+
 const TYPES = { Uint8: Uint8Array, Int16: Int16Array, Int32: Int32Array, Float32: Float32Array, Float64: Float64Array };
+
+// Of several discrete blocks the one that is looked at goes along with every question.
+const ofBlock = (asked) => (store.block === null ? asked : { block: store.block, ...asked });
 
 function address(name, asked) {
   const words = new URLSearchParams(asked).toString();
@@ -45,17 +50,17 @@ async function answered(promise) {
 }
 
 export async function ask(name, asked = {}) {
-  return (await reached(name, fetch(address(name, asked)))).json();
+  return (await reached(name, fetch(address(name, ofBlock(asked))))).json();
 }
 
 export async function tell(name, told) {
   const headers = { 'content-type': 'application/json' };
-  return (await reached(name, fetch(address(name), { method: 'POST', headers, body: JSON.stringify(told) }))).json();
+  return (await reached(name, fetch(address(name), { method: 'POST', headers, body: JSON.stringify(ofBlock(told)) }))).json();
 }
 
 // {first, last, ..., arrays: {name: {shape, data}}}
 export async function askArrays(name, asked) {
-  const buffer = await (await reached(name, fetch(address(name, asked)))).arrayBuffer();
+  const buffer = await (await reached(name, fetch(address(name, ofBlock(asked))))).arrayBuffer();
   const size = new DataView(buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
   for (const [key, { kind, shape, at }] of Object.entries(head.arrays)) {
