@@ -70,8 +70,8 @@ def _sized(node: Any) -> str:
 def _words(node: Any) -> str:
     kind, size = type(node.block).__name__, node.block.size
     what = f"{size} dimensions" if node.block.continuous else f"{size} states"
-    how = " added" if getattr(node.block, "add", ()) else " given"
-    above = f"{how} {_listed(list(node.parents))}" if node.parents else ""
+    listed = _listed(list(node.parents)) if node.parents else ""
+    above = f", plus offsets of {listed}" if getattr(node.block, "add", ()) else f" given {listed}" if listed else ""
     known = f" with {node.block.inputs} inputs" if node.block.inputs else ""
     return f"{node.name} ({kind}, {what}{above}{_lag(node)}{known}{_seen(node)})"
 

@@ -70,7 +70,8 @@ def _node(axes, place, words, fill, edge):
     from matplotlib.patches import Circle
 
     axes.add_patch(Circle(place, RADIUS, facecolor=fill, edgecolor=edge, lw=1.5, zorder=3))
-    size = 13 if len(words) <= 5 else 65 / len(words)  # a long name is small enough for its circle
+    letters = len(words.rstrip("ₜ₋₁₊"))
+    size = min(13, 65 / (letters + 3))  # a long name is small enough for its circle
     axes.text(*place, words, ha="center", va="center", fontsize=size, zorder=4, color="#222222")
 
 
@@ -81,7 +82,7 @@ def _arrow(axes, a, b, colour, dashed=False):
     how = {"arrowstyle": "-|>", "color": colour, "lw": 1.5, "ls": (0, (3, 2)) if dashed else "-", "mutation_scale": 13}
     how |= {"shrinkA": 0, "shrinkB": 0}
     if a[0] == b[0] and abs(a[1] - b[1]) > 1.5 * STEP:
-        how["connectionstyle"] = "arc3,rad=0.3"
+        how["connectionstyle"] = "arc3,rad=-0.3"
         aside = np.array([0.8, 0.6 * np.sign(b[1] - a[1])])  # it leaves and comes back on the right
         first, last = a + aside * RADIUS * 1.08, b + aside * [1, -1] * RADIUS * 1.08
         axes.annotate("", tuple(last), tuple(first), arrowprops=how)

@@ -176,8 +176,9 @@ def _turning(material, found, k) -> str:
 
 def _of_latents(material: Material, found: Conditionals | None) -> Iterator[Drawing]:
     leading = plane(material)
-    for part in material.each:
-        how = f"its most probable state{part.of}" if material.pgm.discrete else "its time"
+    several = [part for part in material.each if material.pgm.discrete and len(part.states) > 1]
+    for part in several or material.each[:1]:
+        how = f"its most probable state{part.of}" if several else "its time"
         words = f"Every frame at the posterior mean of its latent, coloured by {how}."
         yield Drawing(part.called("latents"), "latents", words, latents(part, leading))
     if material.pgm.dynamic and not material.pgm.discrete:

@@ -59,6 +59,11 @@ class Material(NamedTuple):
         return f"{name}-{self.block}" if self.before else name
 
     @property
+    def target(self) -> float | None:
+        """Mean frames of a bout that were asked for; they are asked of the block that is shown."""
+        return None if self.before else self.config.target_duration
+
+    @property
     def colours(self) -> np.ndarray:
         """Of the states (K, 3)."""
         return palette(len(self.usage), self.before)

@@ -97,7 +97,8 @@ def _graph(axes, rows, material, order):
             _arrow(axes, places[i], places[j], radius[i], radius[j], float(share), colours[i])
     for place, r, colour, k in zip(places, radius, colours, order, strict=True):
         _node(axes, place, r, colour, short_label(k, material.names))
-    axes.set(xlim=(-1.5, 1.5), ylim=(-1.4, 1.4), aspect="equal", title="The same as a graph")
+    top = max(1.4, 1.26 + float(radius[0]))  # the first stands above all
+    axes.set(xlim=(-1.5, 1.5), ylim=(-1.4, top), aspect="equal", title="The same as a graph")
     axes.set_axis_off()
 
 

@@ -28,11 +28,11 @@ def _data(material):
     frames = sum(len(p.state) for p in found.values())
     clock = f", {_span(frames / material.fps)} at {material.fps:g} frames a second" if material.fps else ""
     latent = f"a latent of {config.latent_dim} dimensions"
-    most = ", ".join(f"{len(p.usage)} states{p.of}" for p in material.each)
-    within = f"at most {most} and {latent}" if material.pgm.discrete else latent
+    within = f"at most {len(material.usage)} states and {latent}" if material.pgm.discrete else latent
+    within = "" if material.blocks else f" with {within}"  # a graph of several blocks has its sizes in its title
     many = f"{len(found)} recordings" if len(found) > 1 else "one recording"
     title = material.pgm.title
-    return f"{title[0].upper()}{title[1:]} with {within}, fitted to {many} of {frames:,} frames{clock}."
+    return f"{title[0].upper()}{title[1:]}{within}, fitted to {many} of {frames:,} frames{clock}."
 
 
 def _fit(material):
@@ -65,7 +65,7 @@ def _states(material):
 def _lasting(material):
     if not material.pgm.chained:
         return ""
-    target = material.config.target_duration
+    target = material.target
     asked = f", and the target was {_length(material, target)}" if target else ""
     return f"The median bout lasts {_length(material, median_bout(material))}{asked}."
 
@@ -147,7 +147,7 @@ def _not_finite(material):
 
 
 def _bout_length(material):
-    target = material.config.target_duration
+    target = material.target
     if not material.pgm.chained or not target:
         return ""
     ratio = median_bout(material) / target
