@@ -112,7 +112,7 @@ def _count(number, one, many):
 
 def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
-    by_block = {_bout_length, _unused, _one_state, _rushed}
+    by_block = {_bout_length, _unused, _one_state, _rushed, hardly}
     checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
     checks += (disagreement, hardly, beaten)
     said = [(p, check(p)) for check in checks for p in (material.each if check in by_block else (material,))]

@@ -55,12 +55,14 @@ def folder(package, tmp_path_factory):
         limbs, tail = (np.repeat(rng.integers(0, K, 16), 5) for K in (3, 2))
         walks[f"walk{i}"] = 3 * (offsets[0][limbs] + offsets[1][tail]) + 0.1 * rng.normal(size=(80, 4))
     walks["walk0"][30:33, 1] = np.nan
-    np.savez(path / "walks.npz", **walks)
-    write = csv.writer(open(path / "animals.csv", "w", newline=""))  # noqa: SIM115
-    write.writerows([("recording", "group"), *((f"walk{i}", "ab"[i % 2]) for i in range(6))])
+    (path / "walks").mkdir()
+    for name, y in walks.items():
+        np.save(path / "walks" / f"{name}.npy", y)
+    lines = ["recording,group", *(f"{name},{'ab'[i % 2]}" for i, name in enumerate(walks))]
+    (path / "animals.csv").write_text("\n".join(lines))
     before = os.getcwd()
     os.chdir(path)
-    assert main(["fit", "walks.npz", *SMALL, "--out", "run", "--json"]) == 0
+    assert main(["fit", "walks", *SMALL, "--out", "run", "--json"]) == 0
     yield path
     os.chdir(before)
 
@@ -97,7 +99,7 @@ def test_every_verb_is_walked():
 def test_models_and_check(told):
     (row,) = told("models", "walkers")["models"]
     assert row["words"] == "Limbs and a tail, each with states of its own." and "limbs" in row["tables"]
-    assert told("check", "walks.npz", "--fps", "10")["recordings"][0]["frames"] == 80
+    assert told("check", "walks", "--fps", "10")["recordings"][0]["frames"] == 80
 
 
 def test_the_run_folder_has_a_part_for_each_block(folder):
@@ -125,19 +127,19 @@ def test_apply_and_score(told, folder):
     run = Run(folder / "run")
     write_labels(run.path, run.labels().with_block("tail", rename(run.of("tail").labels(), 1, "up")))
     assert run.of("tail").names == {1: "up"} and run.names == {}
-    told("apply", "run", "walks.npz", "--fps", "10", "--out", "again")
+    told("apply", "run", "walks", "--fps", "10", "--out", "again")
     for name in ("posterior/walk3.nc", "bouts.csv", "names.json"):
         assert (folder / "again" / name).read_bytes() == (run.path / name).read_bytes()
-    assert np.isfinite(told("score", "run", "walks.npz", "--fps", "10")["bound"])
+    assert np.isfinite(told("score", "run", "walks", "--fps", "10")["bound"])
 
 
 def test_forecast_sample_and_impute(told, folder):
-    told("forecast", "run", "walks.npz", "--horizon", "5frames", "--samples", "4", "--fps", "10", "--out", "ahead")
+    told("forecast", "run", "walks", "--horizon", "5frames", "--samples", "4", "--fps", "10", "--out", "ahead")
     found = variables(folder / "ahead" / "walk1.nc")
     assert found["state"].shape == found["state_tail"].shape == (4, 5) and found["state_tail"].max() < 2
     told("sample", "run", "--length", "7frames", "--samples", "2", "--out", "drawn.nc")
     assert variables(folder / "drawn.nc")["state_tail"].shape == (2, 7)
-    told("impute", "run", "walks.npz", "--fps", "10", "--samples", "4", "--starts", "2", "--out", "filled")
+    told("impute", "run", "walks", "--fps", "10", "--samples", "4", "--starts", "2", "--out", "filled")
     filled = variables(folder / "filled" / "walk0.nc")
     assert np.isfinite(filled["frames"]).all() and (filled["sd"][30:33, 1] > 0).all()
 
@@ -189,7 +191,7 @@ def test_baselines_rerun_and_sweep(told, folder):
     told("rerun", "run", "--out", "run-again")
     for name in ("bouts.csv", "states.csv"):
         assert (folder / "run-again" / name).read_bytes() == (folder / "run" / name).read_bytes()
-    told("sweep", "walks.npz", *SMALL, "--target-duration", "400ms,600ms", "--out", "sweep")
+    told("sweep", "walks", *SMALL, "--target-duration", "400ms,600ms", "--out", "sweep")
     assert len(rows(folder / "sweep" / "leaderboard.csv")) == 2
 
 
