@@ -226,7 +226,7 @@ def test_figures_of_states_name_their_points_and_fold_the_dynamics(walked):
     material = gather(walked)
     found, look = bodies(material), find_look(material)
     with style():
-        drawn = {d.name: d for d in _of_states(material, look, conditionals(material.model), found, None)}
+        drawn = {d.name: d for d in _of_states(material, look, conditionals(material), found, None)}
     assert {mark.name for mark in drawn["body"].marks} == set(NAMES)
     assert {mark.name for mark in drawn["state-01"].marks} == set(NAMES)
     assert all(0 <= m.left <= 1 and 0 <= m.top <= 1 for m in drawn["state-01"].marks)

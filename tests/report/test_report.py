@@ -113,7 +113,7 @@ def test_states_that_people_merged_are_one(run, tmp_path):
     np.testing.assert_allclose(material.usage, [before.usage[0], before.usage[1] + before.usage[2], 0])
     assert 2 not in material.states and 2 not in {s.state for s in material.stretches} and material.most == 2
     assert "1 more count as another one" in " ".join(summary(material))
-    assert _about(material, conditionals(material.model), 1).endswith("counts state 2 too")
+    assert _about(material, conditionals(material), 1).endswith("counts state 2 too")
 
 
 def test_a_run_without_answers_is_refused(run, tmp_path):
