@@ -5,6 +5,10 @@ TERMS = {
         "One of the discrete actions that the model tells apart. Every frame has a most probable state. A state "
         "has a number and a colour, and people can give it a name."
     ),
+    "block": (
+        "A variable of the latent graph with a name, such as a chain of states. Where a graph has several discrete "
+        "blocks, each has states, bouts and colours of its own."
+    ),
     "bout": "Frames in a row in one state, from its onset to its end.",
     "ethogram": "The most probable state of every frame along a recording, as a band of colours.",
     "latent": (
@@ -77,13 +81,13 @@ OF_SECTIONS = {
     "summary": ("state", "bout", "latent", "bound", "held out", "nats"),
     "training": ("bound", "held out", "nats"),
     "trust": ("restart", "adjusted Rand index", "found again", "without states", "baseline", "missing", "confidence"),
-    "ethogram": ("ethogram", "state", "bout"),
+    "ethogram": ("ethogram", "state", "bout", "block"),
     "states": ("state", "bout", "found again", "body length", "spread", "missing", "confidence", *OF_DYNAMICS),
     "transitions": ("transition", "stickiness", "target duration"),
     "similarity": ("nats", "dynamics"),
     "latents": ("latent", "flow"),
     "forecast": ("forecast", "calibration"),
-    "model": ("latent", "state"),
+    "model": ("latent", "state", "block"),
 }
 
 
