@@ -31,13 +31,13 @@ def van_der_pol(x):
 
 
 def pendulum(x):
-    """With friction; some of them turn over."""
+    """With friction; it is let go from rest, so that it never turns over."""
     return np.stack([x[:, 1], -np.sin(x[:, 0]) - 0.05 * x[:, 1]], 1)
 
 
-PROBLEMS = {  # name -> velocity, time of a frame, noise of a step, spread of first states
-    "van der pol": (van_der_pol, 0.15, 0.05, 1.5),
-    "pendulum": (pendulum, 0.3, 0.02, 1.2),
+PROBLEMS = {  # name -> velocity, time of a frame, noise of a step, first states
+    "van der pol": (van_der_pol, 0.15, 0.05, lambda rng: 1.5 * rng.normal(size=(RECORDINGS, 2))),
+    "pendulum": (pendulum, 0.3, 0.02, lambda rng: np.c_[rng.uniform(-2.5, 2.5, RECORDINGS), np.zeros(RECORDINGS)]),
 }
 
 
@@ -52,7 +52,7 @@ def moved(x, problem, rng=None):
 def recordings(problem, seed):
     """Noisy frames (N, T, P), and those of the equations without noise after frame T - AHEAD."""
     rng = np.random.default_rng(seed)
-    x, C = PROBLEMS[problem][3] * rng.normal(size=(RECORDINGS, 2)), rng.normal(size=(2, COLUMNS))
+    x, C = PROBLEMS[problem][3](rng), rng.normal(size=(2, COLUMNS))
     states = []
     for _ in range(LENGTH):
         x = moved(x, problem, rng)
