@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test bench lint site wheels clean
+.PHONY: demo test bench lint site wheels clean release-check \
+	check-sanitizers check-notebooks check-slow check-coverage check-oldest check-newest check-adapters check-wheel check-sdist
 
 demo: $(VENV)/.installed
 	$(BIN)/svae demo mouse --out runs/demo
@@ -18,6 +19,8 @@ bench: $(VENV)/.installed-peers
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror svae/messages/*/*.cc svae/messages/*/*.cu svae/messages/*/*.h svae/messages/*/*.cuh
+	$(BIN)/oxlint --deny-warnings svae docs/assets
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
@@ -34,8 +37,29 @@ wheels: $(VENV)/.installed-release
 	$(BIN)/auditwheel show dist/*manylinux*x86_64.whl
 	$(BIN)/python -m hatchling build -t sdist -d dist
 
+# What `.ci/run` leaves out, before a release; each part can be run alone, and TESTS names what pytest shall run in it.
+release-check: check-sanitizers check-notebooks check-slow check-coverage check-oldest check-newest check-adapters \
+	check-wheel check-sdist
+
+check-sanitizers check-oldest check-newest check-adapters: $(VENV)/.installed-test $(VENV)/.installed-release
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python release.py $(@:check-%=%) $(TESTS)
+
+check-wheel check-sdist: $(VENV)/.installed-test wheels
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python release.py $(@:check-%=%) $(TESTS)
+
+check-notebooks: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q -m "slow or not slow" tests/test_notebooks.py $(TESTS)
+
+# Programs as users compile them, not as the other tests do.
+check-slow: $(VENV)/.installed-test
+	SVAE_TESTS_OPTIMISED=1 $(BIN)/python -m pytest -q -n auto -m slow $(or $(TESTS),--ignore=tests/test_notebooks.py)
+
+check-coverage: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --cov --cov-report= $(TESTS)
+	$(BIN)/coverage report --skip-covered --show-missing --sort=cover
+
 clean:
-	rm -rf $(VENV) runs/demo site dist
+	rm -rf $(VENV) .venv-release runs/demo site dist .coverage
 
 # Some systems ship python3 without ensurepip: then the pip that is there fills the environment.
 $(BIN)/python:

@@ -11,7 +11,8 @@ from jaxtyping import install_import_hook
 from tests.cli.processes import QUICK_TO_COMPILE
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ["XLA_FLAGS"] = f"{QUICK_TO_COMPILE} {os.environ.get('XLA_FLAGS', '')}"  # read when the first program runs
+if "SVAE_TESTS_OPTIMISED" not in os.environ:  # `make check-slow` compiles as users do
+    os.environ["XLA_FLAGS"] = f"{QUICK_TO_COMPILE} {os.environ.get('XLA_FLAGS', '')}"  # read when a program runs first
 install_import_hook("svae", "beartype.beartype")  # before the first import of svae
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
