@@ -31,7 +31,7 @@ SHORT = [
     "tests/test_store.py",
     "tests/test_sklearn.py",
 ]
-ADAPTERS = ["arviz>=0.20", "movement>=0.5"]
+ADAPTERS = ["arviz-base", "arviz-stats[xarray]", "movement>=0.15"]
 FIRST = "from svae.messages import cpu_kernels; print(cpu_kernels())"
 
 
