@@ -40,7 +40,7 @@ class Stop(NamedTuple):
     called: str
 
 
-LINE = re.compile(r"\| (\d+) \| `([^`]+)` \| `([^`]+)` \| (?:(\d+)(?: as `(\w+)`)?)? ?\|")
+LINE = re.compile(r"^(\d+)\. `([^`]+)`, `([^`]+)`(?:, from (\d+)(?: as `(\w+)`)?)?: ", re.MULTILINE)
 
 
 def walk():
