@@ -215,7 +215,7 @@ def test_a_move_that_loses_a_state_is_taken_back():
     q = model.pgm.initialize([y[:, :2]] * 5, [np.eye(2)[z]] * 5)
     models = program.stack([dataclasses.replace(model, q=q)])
     assert duration.paths(models, prepared).shared[0] > 1.9
-    assert duration.paths(duration.settled(models, prepared), prepared).shared[0] > 1.7
+    assert duration.paths(duration.settled(models, prepared, 60.0), prepared).shared[0] > 1.7
 
 
 def test_bouts_are_brought_near_the_target_before_the_first_step():
@@ -225,7 +225,7 @@ def test_bouts_are_brought_near_the_target_before_the_first_step():
     model, prepared, _ = prepare(model_of("hmm", **options), [y] * 5)
     models = program.stack([initialize.at_latents(model, [y[:, :2]] * 5, None, seed=0)])
     wrong = duration.with_factor(models, jnp.array([1e6]))
-    right = duration.settled(wrong, prepared)
+    right = duration.settled(wrong, prepared, 4.0)
     away = [abs(np.log(duration.paths(m, prepared).bout_frames / 4.0)) for m in (wrong, right)]
     assert away[0] > 1.0 and away[1] < duration.CLOSE
 

@@ -39,19 +39,17 @@ class Paths(NamedTuple):
     shared: np.ndarray  # states that share the frames: the exponential of the entropy of their shares
 
 
-def follows(models: SVAE) -> bool:
-    """Whether a model has a duration to settle at."""
-    return models.config.target_duration is not None and models.pgm.sticky is not None and models.pgm.states > 1
+def settled(models: SVAE, data: Prepared, target: float | None) -> SVAE:
+    """Warm models (a leading axis for restarts) whose bouts last about as long as the target, where states allow it.
 
-
-def settled(models: SVAE, data: Prepared) -> SVAE:
-    """Warm models (a leading axis for restarts) whose bouts last about as long as the target, where states allow it."""
-    if not follows(models):
+    The target is the duration that the search for states followed: None where there is none, or none that suits them.
+    """
+    if target is None or models.pgm.sticky is None or models.pgm.states == 1:
         return models
     now = paths(models, data)
     least = KEPT * now.shared
     for _ in range(ROUNDS):
-        away = agreed(np.log(models.config.target_duration / now.bout_frames))
+        away = agreed(np.log(target / now.bout_frames))
         moves = np.where(np.abs(away) < CLOSE, 0.0, np.clip(GAIN * away, -MOST, MOST))
         if not moves.any():
             break

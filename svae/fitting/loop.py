@@ -21,7 +21,6 @@ from svae.bound import Bound, value_and_grad
 from svae.data import Batch
 from svae.devices import agreed, local, replicated
 from svae.fitting import updates
-from svae.fitting.duration import settled
 from svae.fitting.held_out import HeldOut, held_out_bound
 from svae.fitting.initialize import cold
 from svae.fitting.prepare import FitError, Prepared, prepare, sizes
@@ -135,7 +134,7 @@ def fit(
                 yield step._replace(note=" ".join([*notes, step.note]).strip())
                 notes = []
             models.append(found)
-        first = _started(start(settled(agreed(stack(models)), prepared), optimizer), prepared, key_fit)
+        first = _started(start(agreed(stack(models)), optimizer), prepared, key_fit)
         yield first
         resume = first.state
     yield from _train(resume, prepared, key_fit, how, is_over)

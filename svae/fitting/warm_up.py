@@ -15,10 +15,11 @@ from svae._one_thread import in_one_thread, one_thread
 from svae.bound import value_and_grad
 from svae.data import Beside, Recordings, batch, windows
 from svae.data.views import sample_frames
-from svae.devices import local, replicated
+from svae.devices import agreed, local, replicated
 from svae.fitting import initialize, updates
+from svae.fitting.duration import settled
 from svae.fitting.prepare import Prepared, sizes
-from svae.fitting.program import take, take_one
+from svae.fitting.program import pick, stack, take, take_one
 from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae.model import SVAE
 from svae.nets import Places
@@ -29,6 +30,7 @@ MOST_FRAMES = 2**13  # in one batch of warm latents
 PCA_FRAMES = 4000
 STATE_FRAMES = 2**15  # enough to find states on
 HURRIED = "the search for states was cut short, to keep time for the fit and its answers"
+OVERRULED = "no states that explain these data last {:.3g} frames in the mean: they are found without that target"
 LEAST_SHARE = 1e-3  # of a search that has begun and is not done
 STRETCH = 2**11  # frames, of which so many are taken, spread over longer data
 
@@ -66,10 +68,11 @@ def warm_up(
         return answers[-1]
 
     search = initialize.search_latents(model, *found, seed=model.config.seed + restart, hurries=asked)
-    for step in _searched(model, in_one_thread(search), restart):
+    for step in _searched(model, data, in_one_thread(search), restart):
         done = step.share == 1.0
         null = _null(model, found.latents, asked) if done and restart == 0 else None
-        yield step._replace(note=HURRIED if done and any(answers) else step.note, null=null)
+        note = HURRIED if done and any(answers) else ""
+        yield step._replace(note=" ".join(filter(None, [note, step.note])), null=null)
 
 
 def _null(model: SVAE, latents: list[np.ndarray], hurries: Callable[[], bool]) -> Null:
@@ -84,13 +87,20 @@ def _null(model: SVAE, latents: list[np.ndarray], hurries: Callable[[], bool]) -
         return compared(latents, states, dynamic=pgm.dynamic, seed=model.config.seed)
 
 
-def _searched(model: SVAE, search: Generator[float, None, initialize.Searched], restart: int) -> Iterator[Step]:
-    """A step for each share of the search, and the last one with the model that was found."""
+def _searched(
+    model: SVAE, data: Prepared, search: Generator[float, None, initialize.Searched], restart: int
+) -> Iterator[Step]:
+    """A step for each share of the search, and the last one with the model that was found, its bouts settled."""
     while True:
         try:
             share = next(search)
         except StopIteration as ended:
-            yield _of_states(ended.value.model, restart, 1.0)._replace(starts=ended.value.starts)
+            found, starts = ended.value
+            asked = model.config.target_duration
+            followed = asked if starts is None else starts.duration
+            note = OVERRULED.format(asked) if asked is not None and followed is None else ""
+            found = pick(settled(agreed(stack([found])), data, followed), 0)
+            yield _of_states(found, restart, 1.0)._replace(starts=starts, note=note)
             return
         yield _of_states(model, restart, min(max(share, LEAST_SHARE), 1 - LEAST_SHARE))
 

@@ -8,7 +8,8 @@ import numpy as np
 
 STARTS = 4
 PLACES = (0.0, 0.3, 1.0, 3.0)  # weights of where x is, beside 1 for how it moves
-COMPARED_FRAMES = 6000  # on which the weights are compared
+COMPARED_FRAMES = 6000  # on which weights are compared, and starts that ask for a duration with starts that do not
+PAIR = 2  # starts that are compared where there is one weight: with the duration, and without
 MORE = 2  # times as many states as asked for at a start; those that are most alike are merged
 MERGERS = 16  # rounds of them at most, about: one pair in each where few states are asked for
 FIRST, EACH, LAST = 8, 2, 20  # sweeps of EM with all of them, after each round, and in the end
@@ -17,11 +18,11 @@ PATIENCE = 8  # rounds of mergers in a row that are not worth it, after which no
 FEWEST = 2  # states that are left in any case
 
 
-def counted(run: Generator[None, None, Any], work: list[int], *, first: bool) -> Generator[float, None, Any]:
-    """The share of the work that is done, after each sweep; more durations than one are not foreseen."""
+def counted(run: Generator[None, None, Any], work: list[int]) -> Generator[float, None, Any]:
+    """The share of the work that is done, after each sweep; a second search of all frames is not foreseen."""
     done = np.cumsum([0, *work]) / sum(work)
     for number in itertools.count():
-        yield float(min(done[min(number, len(work))], 0.99)) if first else 0.99
+        yield float(min(done[min(number, len(work))], 0.99))
         try:
             next(run)
         except StopIteration as ended:
@@ -30,18 +31,22 @@ def counted(run: Generator[None, None, Any], work: list[int], *, first: bool) ->
 
 def effort(frames: int, K: int, *, places: bool, starts: int = STARTS) -> int:
     """What a search among so many frames takes: frames times runs times states, over all of its sweeps."""
-    return sum(sweeps(frames, K, len(PLACES) if places else 1, starts))
+    return sum(sweeps(frames, K, compared_runs(places, starts), starts))
 
 
-def sweeps(frames: int, K: int, weights: int, starts: int) -> list[int]:
-    """The effort of each sweep: the weights are compared on some of the frames, then one is taken for all.
+def compared_runs(places: bool, starts: int) -> int:
+    """Runs on some of the frames that say which weight to take, and whether to ask for the duration."""
+    return len(PLACES) * starts if places else PAIR if starts > 1 else 0
+
+
+def sweeps(frames: int, K: int, compared: int, starts: int) -> list[int]:
+    """The effort of each sweep: so many runs are compared on some of the frames, then the starts see all.
 
     Mergers below K end when they are not worth it; here none is, so that a search does a little more or less.
     """
-    twice = weights > 1 and frames > COMPARED_FRAMES
-    compared = _of_a_stage(weights * starts * (COMPARED_FRAMES if twice else frames), K)
-    again = _of_a_stage(starts * frames, K) if twice else []
-    return compared + again + [starts * frames * states for states in _fewer(K) for _ in range(SETTLE)]
+    first = _of_a_stage(compared * min(frames, COMPARED_FRAMES), K) if compared else []
+    again = _of_a_stage(starts * frames, K)
+    return first + again + [starts * frames * states for states in _fewer(K) for _ in range(SETTLE)]
 
 
 def _fewer(K: int) -> list[int]:

@@ -1,7 +1,8 @@
 """EM of hidden Markov models of conditional Gaussians, many runs side by side in numpy.
 
-A run pays for every switch, and the cost moves after each sweep to where bouts last as long as they should. It begins
-with more states than are asked for, which are merged; or with labels of some frames, which keep their states.
+A run pays for every switch, and the cost moves after each sweep to where bouts last as long as they should. It never
+falls below LOW_COST: bouts may last longer than was asked for, but states that flicker are not made by a target. A run
+begins with more states than are asked for, which are merged; or with labels of some frames, which keep their states.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from svae.starting.number import worth
 UNUSED = 0.1  # of the largest sd: a latent that varies less is empty, and at unit variance it would be noise
 GAIN = 2.0  # nats of switch cost for an e-fold of duration, at each sweep
 MOST_COST = 60.0
-LOW_COST = 5.0  # nats at a start that may switch often, and where no duration is asked for
+LOW_COST = 5.0  # nats at least; at a start that may switch often, and where no duration is asked for
 HALVINGS = 6  # of the range of costs, for the first sweep
 SURE = 1e4  # nats by which a label prefers its state
 KNOWN_PLACE = 1.0  # weight of where x is if some states are known
@@ -35,12 +36,12 @@ class View(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What R runs of EM share, and the weight of each run's second view."""
+    """What R runs of EM share, the weight of each run's second view, and the mean bout that it asks for."""
 
     real: np.ndarray  # (B, T) frames
     views: tuple[View, ...]
     place: np.ndarray  # (R,)
-    duration: float | None
+    durations: np.ndarray  # (R,) frames; NaN asks for nothing
     hurries: Callable[[], bool]  # asked before each sweep: no more of them than must be
     labels: np.ndarray | None = None  # (B, T) states that are known; negative where they are not
 
@@ -65,17 +66,23 @@ class Runs(NamedTuple):
         """Some of them."""
         weights, *rest = self.swept
         swept = Swept(weights[:, :, runs], *(values[runs] for values in rest))
-        return Runs(self.search._replace(place=self.search.place[runs]), swept, self.ends)
+        search = self.search._replace(place=self.search.place[runs], durations=self.search.durations[runs])
+        return Runs(search, swept, self.ends)
 
     def labels(self, runs) -> list[np.ndarray]:
         return [self.swept.weights[:, :, r][self.search.real].argmax(-1) for r in runs]
 
-    def worth(self) -> float:
-        """Of the run whose states are worth most."""
+    def worth(self) -> np.ndarray:
+        """What the states of each run (R,) are worth."""
         view = self.search.views[0]
         rows = view.pairs[view.counted]
         labels = self.swept.weights[view.counted].argmax(-1)
-        return max(worth(rows, view.D, labels[:, r]) for r in range(labels.shape[1]))
+        return np.array([worth(rows, view.D, one) for one in labels.T])
+
+    def worth_of_one(self) -> float:
+        """What one state for all frames is worth."""
+        view = self.search.views[0]
+        return worth(view.pairs[view.counted], view.D, np.zeros(view.counted.sum(), int))
 
     def of(self, r: int, K: int) -> tuple:
         """Weights (T_i, K) of run r by sequence, zero for states that it has not, and what else it found."""
@@ -84,8 +91,11 @@ class Runs(NamedTuple):
         return parts, *(float(values[r]) for values in self.swept[1:])
 
 
-def em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, seed: int, hurries):
-    """EM from one start for each entry of `place` (R,); the starts are the same for every weight. Yields by sweep."""
+def em(data, K: int, place: np.ndarray, asked: list[float | None], dynamic: bool, seed: int, hurries):
+    """EM of a run for each entry of `place` (R,), yielding by sweep.
+
+    Every weight of the place has the same starts; each of them asks for a duration, or for none.
+    """
     latents, places = ([np.asarray(x, float) for x in kind] for kind in zip(*data, strict=True))
     ends = np.cumsum([len(x) for x in latents])[:-1]
     seen = np.split(bounded(_used(np.concatenate(latents))), ends)
@@ -93,14 +103,17 @@ def em(data, K: int, place: np.ndarray, dynamic: bool, duration: float | None, s
     if place.any():
         held = np.concatenate(places).std(0) > 0
         views.append(_view([there[:, held] for there in places], False))
-    search = Search(real, tuple(views), place, duration, hurries)
-    features = action_features(seen, window_frames(duration)) if dynamic else np.concatenate(seen)
-    different = len(place) // len(np.unique(place))
-    rng = np.random.default_rng(seed)
-    labels = [kmeans(features, MORE * K, rng) for _ in range(different)]
-    free = np.arange(len(place)) % different % 2 == 0
-    swept = yield from _from_starts(search, [labels[r % different] for r in range(len(place))], K, free)
+    rng, R = np.random.default_rng(seed), len(place)
+    features = {d: action_features(seen, window_frames(d)) if dynamic else np.concatenate(seen) for d in set(asked)}
+    labels = [kmeans(features[duration], MORE * K, rng) for duration in asked]
+    search = Search(real, tuple(views), place, np.resize(_numbers(asked), R), hurries)
+    free = np.arange(R) % len(asked) % 2 == 0
+    swept = yield from _from_starts(search, [labels[r % len(asked)] for r in range(R)], K, free)
     return Runs(search, swept, ends)
+
+
+def _numbers(durations: list[float | None]) -> np.ndarray:
+    return np.array([np.nan if duration is None else duration for duration in durations])
 
 
 def from_labels(latents, places, labels, K: int, dynamic: bool, duration: float | None, seed: int, hurries):
@@ -113,7 +126,7 @@ def from_labels(latents, places, labels, K: int, dynamic: bool, duration: float 
         views.append(_view([np.asarray(there, float)[:, held] for there in places], False))
     pieces = np.full(real.shape, -1)
     pieces[real] = known
-    search = Search(real, tuple(views), np.array([KNOWN_PLACE]), duration, hurries, pieces)
+    search = Search(real, tuple(views), np.array([KNOWN_PLACE]), _numbers([duration]), hurries, pieces)
     weights = np.zeros((*real.shape, 1, K))
     weights[real] = np.eye(K)[begun(windowed(seen), known, K, np.random.default_rng(seed))][:, None]
     cost = np.full(1, LOW_COST) if duration is None else _first_cost(search, weights)
@@ -153,9 +166,9 @@ def _from_starts(search: Search, labels: list[np.ndarray], K: int, free: np.ndar
     """EM from labels of more than K states, which are merged until K are left; `free` runs begin with a low cost."""
     many = np.zeros((*search.real.shape, len(labels), MORE * K))
     many[search.real] = np.stack([np.eye(MORE * K)[z] for z in labels], 1)
-    cost = np.full(len(labels), LOW_COST)
-    if search.duration is not None:
-        cost = np.where(free, cost, _first_cost(search, many))
+    cost, asks = np.full(len(labels), LOW_COST), np.isfinite(search.durations)
+    if asks.any():
+        cost = np.where(free | ~asks, cost, _first_cost(search, many))
     found = yield from ascend(search, many, cost, FIRST)
     while found.weights.shape[-1] > K:
         found = yield from ascend(search, merged(search, found.weights, K), found.cost, EACH)
@@ -197,9 +210,8 @@ def ascend(search: Search, weights: np.ndarray, cost: np.ndarray, number: int):
             break
         chains = forward_backward(_node(search, weights), search.real, cost)
         weights = chains.weights
-        if search.duration is not None:
-            away = np.log(search.duration / _lasted(search, chains.switches))
-            cost = np.clip(cost + GAIN * away, 0.0, MOST_COST)
+        away = np.nan_to_num(np.log(search.durations / _lasted(search, chains.switches)))  # 0 where nothing is asked
+        cost = np.clip(cost + GAIN * away, LOW_COST, MOST_COST)
         yield
     return Swept(weights, chains.log_z, cost, chains.switches)
 
@@ -226,9 +238,9 @@ def _lasted(search: Search, switches: np.ndarray) -> np.ndarray:
 def _first_cost(search: Search, weights: np.ndarray) -> np.ndarray:
     """The cost (R,) that the first sweep needs: while bouts are too short, states part by phase."""
     node = _node(search, weights)
-    low, high = np.zeros(len(search.place)), np.full(len(search.place), MOST_COST)
+    low, high = np.full(len(search.place), LOW_COST), np.full(len(search.place), MOST_COST)
     for _ in range(HALVINGS):
         cost = (low + high) / 2
-        short = _lasted(search, forward_backward(node, search.real, cost).switches) < search.duration
+        short = _lasted(search, forward_backward(node, search.real, cost).switches) < search.durations
         low, high = np.where(short, cost, low), np.where(short, high, cost)
     return (low + high) / 2

@@ -27,13 +27,14 @@ from svae.starting.effort import (
     PLACES,
     SETTLE,
     STARTS,
+    compared_runs,
     counted,
     sweeps,
 )
 from svae.starting.em import KNOWN_PLACE, Runs, ascend, em, from_labels, merged
 
 AS_STABLE = 0.03  # of agreement, that is no difference between two weights
-HALVED = 3  # times at most that a duration is halved
+EXPLAINED = 0.3  # of the nats that states explain without a duration and by motion alone, which others must explain too
 
 
 class Starts(NamedTuple):
@@ -105,55 +106,81 @@ def search(
 
     K states are the most: those that the frames do not pay for (`number`) are merged with others, and have no frames.
 
-    A duration that gives most frames to one state is too long for these data: half of it is asked for. Once `hurries`
-    says so, what is left is done with one sweep where many are usual. Frames whose `labels` (T_i,) are not negative are
-    in these states; then there is one start, and no need to find out which of several is right.
+    The duration is a wish. States that it destroys (`_chosen`), or that give most frames to one, are found without it.
+    Once `hurries` says so, what is left is done with one sweep where many are usual. Frames whose `labels` (T_i,) are
+    not negative are in these states; then there is one start, and no need to find out which of several is right.
     """
     if labels is not None and max(int(known.max(initial=-1)) for known in labels) >= 0:
-        runs = yield from counted(
-            from_labels(latents, places, labels, K, dynamic, duration, seed, hurries), [1] * LAST, first=True
-        )
+        runs = yield from counted(from_labels(latents, places, labels, K, dynamic, duration, seed, hurries), [1] * LAST)
         return States(*runs.of(0, K), KNOWN_PLACE, float("nan"), Starts(1, (float("nan"),) * K, duration), K)
     data = list(zip(latents, latents if places is None else places, strict=True))
+    work = sweeps(sum(map(len, latents)), K, compared_runs(places is not None, starts), starts)
     shares = (0.0,) if places is None else PLACES
-    found, frames = None, sum(map(len, latents))
-    for number, asked in enumerate([None] if duration is None else [duration / 2**i for i in range(HALVED + 1)]):
-        run = _best(data, K, shares, starts, dynamic, asked, seed, hurries)
-        states = yield from counted(run, sweeps(frames, K, len(shares), starts), first=number == 0)
-        found = states if found is None else found
-        if _largest(states) <= 0.5 + 1 / states.number or hurries():
-            return states
-    return found
+    return (yield from counted(_found(data, K, shares, starts, dynamic, duration, seed, hurries), work))
 
 
-def _best(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dynamic, duration, seed, hurries):
-    """The likeliest run with the weight of the place at which runs agree best; yields after each sweep of EM.
+def _found(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dynamic, duration, seed, hurries):
+    """The likeliest run with the weight and the duration that are chosen on some of the frames; yields by sweep."""
+    choice = Choice(shares[0], float("nan"), duration)
+    if compared := compared_runs(len(shares) > 1, starts) // len(shares):
+        some, asked = _some(data, COMPARED_FRAMES), [duration] * (compared // 2) + [None] * (compared - compared // 2)
+        runs = yield from em(some, K, np.repeat(shares, compared), asked, dynamic, seed, hurries)
+        choice = _chosen(runs, shares, compared, duration)
+    found = yield from _best(data, K, choice, starts, dynamic, seed, hurries)
+    if choice.duration is None or _largest(found) <= 0.5 + 1 / found.number or hurries():
+        return found
+    again = yield from _best(data, K, choice._replace(duration=None), starts, dynamic, seed, hurries)
+    return again if _largest(again) < _largest(found) else found
 
-    Of weights at which they agree about as well it is the smallest: a few starts say no more.
+
+class Choice(NamedTuple):
+    """What the last runs of a search have in common."""
+
+    share: float  # the weight of the place
+    stability: float  # of the runs with this weight, as far as they explain enough
+    duration: float | None
+
+
+def _chosen(runs: Runs, shares: tuple[float, ...], starts: int, duration: float | None) -> Choice:
+    """The weight at which starts that ask for the duration, and starts that do not, agree best with each other.
+
+    Of weights at which they agree about as well it is the smallest: a few starts say no more. What explains little of
+    the motion, by the number of nats beyond one state for all frames, has no say; a duration that does so is dropped.
     """
-    part = data if len(shares) == 1 else _some(data, COMPARED_FRAMES)
-    runs = yield from em(part, K, np.repeat(shares, starts), dynamic, duration, seed, hurries)
-    stability = np.array([_agreement(runs.labels(range(i * starts, (i + 1) * starts))) for i in range(len(shares))])
-    chosen = int(np.flatnonzero(stability >= np.max(stability) - AS_STABLE)[0]) if len(shares) > 1 else 0
-    first = chosen * starts
-    if part is not data:
-        runs = yield from em(data, K, np.repeat(shares[chosen], starts), dynamic, duration, seed, hurries)
-        first = 0
-    runs = yield from _paid_for(runs.only(slice(first, first + starts)))
+    gain = (runs.worth() - runs.worth_of_one()).reshape(len(shares), starts)
+    asks = np.arange(starts) < (starts // 2 if duration is not None else 0)
+    enough = EXPLAINED * gain[0, ~asks].max()
+    holds = np.array(
+        [
+            [gain[i, asks == with_it].max(initial=-np.inf) >= enough for with_it in (True, False)]
+            for i in range(len(shares))
+        ]
+    )
+    holds = holds if enough > 0 else np.ones_like(holds)
+    kept = np.where(asks, holds[:, :1], holds[:, 1:])
+    stability = np.array([_agreement(runs.labels(i * starts + np.flatnonzero(kept[i]))) for i in range(len(shares))])
+    best = int(np.flatnonzero(stability >= np.nanmax(stability) - AS_STABLE)[0]) if len(shares) > 1 else 0
+    return Choice(shares[best], float(stability[best]), duration if holds[best, 0] else None)
+
+
+def _best(data: list[tuple], K: int, choice: Choice, starts: int, dynamic, seed, hurries):
+    """The likeliest of some runs; yields after each sweep of EM."""
+    runs = yield from em(data, K, np.repeat(choice.share, starts), [choice.duration] * starts, dynamic, seed, hurries)
+    runs = yield from _paid_for(runs)
     best, number = int(np.argmax(runs.swept.log_likelihood)), runs.swept.weights.shape[-1]
     own, *others = (runs.labels([r])[0] for r in sorted(range(starts), key=lambda r: r != best))
-    compared = Starts(starts, tuple(map(float, found_again(own, others, K))), duration)
-    return States(*runs.of(best, K), shares[chosen], float(stability[chosen]), compared, number)
+    compared = Starts(starts, tuple(map(float, found_again(own, others, K))), choice.duration)
+    return States(*runs.of(best, K), choice.share, choice.stability, compared, number)
 
 
 def _paid_for(runs: Runs):
     """Runs with as many states as the frames pay for: mergers go on until PATIENCE rounds in a row were too many."""
-    best, now, most, waited = runs, runs, runs.worth(), 0
+    best, now, most, waited = runs, runs, runs.worth().max(), 0
     while now.swept.weights.shape[-1] > FEWEST and waited < PATIENCE and not runs.search.hurries():
         K = now.swept.weights.shape[-1]
         fewer = merged(runs.search, now.swept.weights, max(FEWEST, K - -(-K // MERGERS)))
         now = now._replace(swept=(yield from ascend(runs.search, fewer, now.swept.cost, SETTLE)))
-        value, waited = now.worth(), waited + 1
+        value, waited = now.worth().max(), waited + 1
         if value > most:
             best, most, waited = now, value, 0
     return best
