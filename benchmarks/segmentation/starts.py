@@ -65,10 +65,12 @@ def cut(scored: Scored, frames: int) -> Scored:
     """The first part of every recording, so many frames in all about."""
     share = min(1.0, frames / sum(map(len, scored.latents)))
     n = [max(2, round(share * len(x))) for x in scored.latents]
-    return scored._replace(**{
-        name: [x[:t] for x, t in zip(getattr(scored, name), n, strict=True)]
-        for name in ("latents", "places", "labels")
-    })
+    return scored._replace(
+        **{
+            name: [x[:t] for x, t in zip(getattr(scored, name), n, strict=True)]
+            for name in ("latents", "places", "labels")
+        }
+    )
 
 
 def row(name: str, scored: Scored, states: str, duration: str, seed: int) -> dict:

@@ -30,7 +30,7 @@ MOST_FRAMES = 2**13  # in one batch of warm latents
 PCA_FRAMES = 4000
 STATE_FRAMES = 2**15  # enough to find states on
 HURRIED = "the search for states was cut short, to keep time for the fit and its answers"
-OVERRULED = "no states that explain these data last {:.3g} frames in the mean: they are found without that target"
+OVERRULED = "no states that explain these data last {:,.0f} frames in the mean: they are found without that target"
 LEAST_SHARE = 1e-3  # of a search that has begun and is not done
 STRETCH = 2**11  # frames, of which so many are taken, spread over longer data
 

@@ -48,8 +48,8 @@ TERMS = {
     ),
     "stickiness": "The preference of the prior for staying in a state. A higher stickiness gives longer bouts.",
     "target duration": (
-        "The mean length of a bout that is asked for (--target-duration). The stickiness is chosen to reach it; "
-        "without one, it is chosen from how slowly the data change."
+        "The mean length of a bout that is asked for (--target-duration). The stickiness is chosen to reach it, "
+        "unless it would destroy states; without one, it is chosen from how slowly the data change."
     ),
     "transition": "The end of a bout of one state and the onset of a bout of another.",
     "dynamics": "The linear map x → A x + b that moves the latent from one frame to the next in a state, with noise.",

@@ -10,6 +10,7 @@ from svae.report._palette import label
 from svae.report._trust import beaten, compared, disagreement, nats
 from svae.runs._null import doubts
 from svae.runs._quality import suspects, warning
+from svae.runs._stability import overruled
 
 FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
 FEW = 3  # recordings, below which nothing is held out whole
@@ -67,6 +68,7 @@ def _lasting(material):
         return ""
     target = material.target
     asked = f", and the target was {_length(material, target)}" if target else ""
+    asked += ", which the data overruled" if target and overruled(material.run.path) else ""
     return f"The median bout lasts {_length(material, median_bout(material))}{asked}."
 
 
@@ -150,6 +152,11 @@ def _bout_length(material):
     target = material.target
     if not material.pgm.chained or not target:
         return ""
+    if overruled(material.run.path):
+        return (
+            f"With bouts of {_length(material, target)} the states explained little of these data, so they were found "
+            "without that target duration."
+        )
     ratio = median_bout(material) / target
     if 1 / FAR <= ratio <= FAR:
         return ""

@@ -41,10 +41,10 @@ def plain(values: Any) -> Numbers:
     return [float(value) if math.isfinite(value) else None for value in values]
 
 
-def asked_in_the_end(folder: Path) -> float | None:
-    """The mean frames of a bout that the first search asked for in the end; None where nobody knows."""
+def overruled(folder: Path) -> bool:
+    """Whether the first search found its states without the target duration, because with it they explained little."""
     found = _read_starts(folder)
-    return found[0]["duration"] if found and found[0] else None
+    return bool(found and found[0]) and found[0]["duration"] is None
 
 
 def stability(folder: Path, restarts: int) -> Stability | Unknown:

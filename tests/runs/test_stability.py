@@ -10,7 +10,7 @@ from svae.data.scores import found_again
 from svae.runs import merge
 from svae.runs._names import Labels
 from svae.runs._restarts import again
-from svae.runs._stability import Stability, Unknown, as_counted, keep_starts, number, stability, weak
+from svae.runs._stability import Stability, Unknown, as_counted, keep_starts, number, overruled, stability, weak
 from svae.starting import find_states
 from svae.starting.states import Starts
 from tests.runs.conftest import walks
@@ -50,13 +50,15 @@ def test_restarts_look_for_the_states_of_the_answers():
 
 def test_starts_are_kept_for_each_restart(tmp_path):
     assert "one start" in stability(tmp_path, 1).why
+    assert not overruled(tmp_path)
     keep_starts(tmp_path, 0, Starts(4, (0.9, float("nan"), 0.3), 20.0))
+    assert not overruled(tmp_path)
     keep_starts(tmp_path, 1, Starts(1, (float("nan"),) * 3, None))
     found = stability(tmp_path, 1)
     assert found.others == 3 and [number(found, k) for k in range(4)] == [0.9, None, 0.3, None]
     assert "restarts" in stability(tmp_path, 2).why
     keep_starts(tmp_path, 0, Starts(1, (float("nan"),) * 3, None))
-    assert "labels" in stability(tmp_path, 1).why
+    assert "labels" in stability(tmp_path, 1).why and overruled(tmp_path)
     (tmp_path / "starts.json").write_text('{"restarts": [{"starts": 4}]}')
     with pytest.raises(runs.RunError, match="is damaged"):
         stability(tmp_path, 1)

@@ -39,14 +39,14 @@ def test_rotations_are_told_apart_by_how_they_turn():
 
 
 def balls():
-    """40 paths of a ball between two walls, 150 frames each, and whether it goes up or down."""
+    """20 paths of a ball between two walls, 150 frames each, and whether it goes up or down."""
     rng = np.random.default_rng(0)
-    t = 3 * np.arange(150)[None] + rng.uniform(0, 200, 40)[:, None]
+    t = 3 * np.arange(150)[None] + rng.uniform(0, 200, 20)[:, None]
     height = np.abs(t % 200 - 100) + rng.normal(size=t.shape)
     return list(height[..., None] / height.std()), list((t % 200 < 100).astype(int))
 
 
-@pytest.mark.parametrize("duration", [None, 15.0, 33.0, 66.0, 130.0, 1000.0])
+@pytest.mark.parametrize("duration", [None, 15.0, 33.0, 130.0, 1000.0])
 def test_a_wrong_duration_does_not_destroy_the_states(duration):
     """Each direction lasts 33 frames: the true duration, and wrong ones."""
     x, up = balls()
