@@ -33,6 +33,7 @@ from svae.starting.effort import (
 )
 from svae.starting.em import KNOWN_PLACE, Runs, ascend, em, from_labels, merged
 
+LARGEST = 0.9  # of the frames, that one of two states may have where a duration is asked for
 AS_STABLE = 0.03  # of agreement, that is no difference between two weights
 EXPLAINED = 0.3  # of the nats that states explain without a duration and by motion alone, which others must explain too
 
@@ -127,7 +128,7 @@ def _found(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dy
         runs = yield from em(some, K, np.repeat(shares, compared), asked, dynamic, seed, hurries)
         choice = _chosen(runs, shares, compared, duration)
     found = yield from _best(data, K, choice, starts, dynamic, seed, hurries)
-    if choice.duration is None or _largest(found) <= 0.5 + 1 / found.number or hurries():
+    if choice.duration is None or _largest(found) <= min(0.5 + 1 / found.number, LARGEST) or hurries():
         return found
     again = yield from _best(data, K, choice._replace(duration=None), starts, dynamic, seed, hurries)
     return again if _largest(again) < _largest(found) else found
