@@ -123,7 +123,7 @@ def _one_state(rows: np.ndarray, D: int) -> float:
 
 def _searched(latents: list[np.ndarray], K: int, dynamic: bool, seed: int) -> tuple[float, float]:
     """Nats a frame over one state of the likeliest start, and how far the starts agree."""
-    run = em([(x, x) for x in latents], K, np.zeros(STARTS), dynamic, None, seed, lambda: False)
+    run = em([(x, x) for x in latents], K, np.zeros(STARTS), [None] * STARTS, dynamic, seed, lambda: False)
     while True:
         try:
             next(run)
