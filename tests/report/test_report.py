@@ -153,6 +153,18 @@ def test_warnings_tell_what_looks_wrong(run):
         (run.path / "kept.jsonl").rename(run.path / "metrics.jsonl")
 
 
+def test_a_target_that_the_data_overruled_is_named(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    starts = {"starts": 4, "found_again": [1.0] * len(gather(run).usage), "duration": None}
+    (tmp_path / "copy" / "starts.json").write_text(json.dumps({"restarts": [starts]}))
+    material = gather(Run(tmp_path / "copy"))
+    material = material._replace(
+        config=type(material.config).make(material.config.to_dict() | {"target_duration": 9.0})
+    )
+    assert "without that target duration" in " ".join(warnings(material))
+    assert "which the data overruled" in " ".join(summary(material))
+
+
 FALLING = [(1, -9.0, -10.0), (2, -5.0, -5.0), (3, None, -7.0), (4, -4.0, -8.0)]
 
 
