@@ -74,7 +74,7 @@ def drawings(material: Material, body: Bodies | None = None, video: Video | None
     yield Drawing("model", "model", words, diagram(material))
 
 
-def _of_trust(material: Material, body: Bodies | None) -> Iterator[Drawing]:
+def _of_trust(material: Material, body: Bodies | None = None) -> Iterator[Drawing]:
     """How the states settled, whether restarts agree, and what plain models reach."""
     of = material.each[0].of
     if has_sequences(material):
