@@ -45,6 +45,10 @@ class AbstractConjugatePrior(AbstractExpFam):
         """Expected statistics E t(theta), in the stable coordinates that message passing takes."""
 
     @abstractmethod
+    def moments_at_mean(self) -> Any:
+        """The moments if theta were known: the point that `moments` is spread around."""
+
+    @abstractmethod
     def natural_gradient(self, prior: Any, d_moments: Any) -> Any:
         """`prior - q + d evidence / d E t(theta)`, in natural coordinates centred at q (Prop. 4.2)."""
 
@@ -174,6 +178,18 @@ def moments(tree: PyTree) -> PyTree:
         A tree of named tuples.
     """
     return map_families(lambda family: family.moments(), tree)
+
+
+def moments_at_mean(tree: PyTree) -> PyTree:
+    """Moments of every family if its parameters were known to be at their mean, in the coordinates of `moments`.
+
+    Args:
+        tree: A tree of conjugate priors.
+
+    Returns:
+        A tree of named tuples.
+    """
+    return map_families(lambda family: family.moments_at_mean(), tree)
 
 
 def kl(q: PyTree, prior: PyTree) -> Float[Array, ""]:

@@ -37,6 +37,9 @@ class Dirichlet(AbstractConjugatePrior):
     def moments(self) -> Any:
         return DirichletMoments(digamma(self.counts) - digamma(jnp.sum(self.counts, -1, keepdims=True)))
 
+    def moments_at_mean(self) -> Any:
+        return DirichletMoments(jnp.log(self.counts) - jnp.log(jnp.sum(self.counts, -1, keepdims=True)))
+
     def mean(self) -> Float[Array, "... K"]:
         return self.counts / jnp.sum(self.counts, -1, keepdims=True)
 

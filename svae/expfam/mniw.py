@@ -71,6 +71,10 @@ class MNIW(AbstractConjugatePrior):
         logdet = 2 * logdet_tril(root) - D * jnp.log(2.0) - _multidigamma(self.nu / 2, D)
         return ConditionalMoments(self.M, root / jnp.sqrt(self.nu)[..., None, None], D * _inverse(self.K), logdet)
 
+    def moments_at_mean(self) -> ConditionalMoments:
+        W, sqrt = self.mean()
+        return ConditionalMoments(W, sqrt, jnp.zeros_like(self.K), 2 * logdet_tril(sqrt))
+
     def natural_gradient(self, prior: "MNIW", d_moments: ConditionalMoments) -> MNIWNatural:
         """In coordinates x -> x - M u, where q is (K, 0, S, nu) and the dual of the moments is immediate."""
         L = cholesky(self.S) / jnp.sqrt(self.nu)[..., None, None]

@@ -44,6 +44,9 @@ class NIW(AbstractConjugatePrior):
     def moments(self) -> ConditionalMoments:
         return self.as_mniw().moments()
 
+    def moments_at_mean(self) -> ConditionalMoments:
+        return self.as_mniw().moments_at_mean()
+
     def natural_gradient(self, prior: "NIW", d_moments: ConditionalMoments) -> NIWNatural:
         return _narrow(self.as_mniw().natural_gradient(prior.as_mniw(), d_moments))
 

@@ -24,8 +24,11 @@ class TiltedDirichlet(Dirichlet):
     """The same distribution, with log E pi among its moments."""
 
     def moments(self) -> TiltedMoments:
-        log_mean = jnp.log(self.counts) - jnp.log(jnp.sum(self.counts, -1, keepdims=True))
-        return TiltedMoments(super().moments().log_prob, log_mean)
+        return TiltedMoments(super().moments().log_prob, super().moments_at_mean().log_prob)
+
+    def moments_at_mean(self) -> TiltedMoments:
+        log_mean = super().moments_at_mean().log_prob
+        return TiltedMoments(log_mean, log_mean)
 
     def natural_gradient(self, prior: Dirichlet, d_moments: TiltedMoments) -> DirichletNatural:
         plain = super().natural_gradient(prior, DirichletMoments(d_moments.log_prob)).counts

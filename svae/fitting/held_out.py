@@ -1,4 +1,8 @@
-"""The bound of recordings that were held out, in windows of bounded memory."""
+"""The bound of recordings that were held out, in windows of bounded memory.
+
+It is taken at the mean of q(theta), as the scores of plain models are: a bound on the density of these recordings under
+one model. What q(theta) does not know belongs to the bound of the training data, where it decides how much is learned.
+"""
 
 from typing import NamedTuple
 
@@ -20,7 +24,7 @@ CONTEXT = 50  # frames around a window of a recording that is too long to be see
 class HeldOut(NamedTuple):
     """What one model says of recordings that were held out."""
 
-    bound: float  # E log p(y | x, gamma) - local KL, nats per frame in model units
+    bound: float  # E log p(y | x, gamma) - local KL at the mean of q(theta), nats per frame in model units
     labels: np.ndarray  # (T,) the likeliest state of each counted frame of the first window
     blocks: np.ndarray = np.zeros(0)  # the same bound of successive parts of the frames, for its standard error
 
@@ -52,5 +56,5 @@ def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
 
 @eqx.filter_jit
 def _evaluate(model, y, mask, counted, key, beside):
-    found = evidence(model, expfam.moments(model.q), y, mask, counted, key, beside)
+    found = evidence(model, expfam.moments_at_mean(model.q), y, mask, counted, key, beside)
     return found.log_likelihood - found.kl, found.labels, found.each

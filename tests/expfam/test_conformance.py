@@ -1,5 +1,7 @@
 """One suite for every exponential family in the registry: each test is a theorem of Appendix B."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -187,3 +189,17 @@ def test_a_sticky_dirichlet_keeps_its_kl_in_float32(x64):
     single = Dirichlet(q.astype(jnp.float32)).kl(Dirichlet(p.astype(jnp.float32)))
     np.testing.assert_allclose(single, exact, rtol=1e-5)
     np.testing.assert_allclose(Dirichlet(q).kl(Dirichlet(p)), exact, rtol=1e-6)
+
+
+@conjugate
+def test_moments_at_the_mean_are_those_of_a_sure_density(name, x64):
+    """With a million times the counts the mean stays, and the spread around it goes."""
+    q = example(name)
+    sure = {"counts": q.counts * 1e8} if hasattr(q, "counts") else _surer(q, 1e8)
+    leaves_close(q.moments_at_mean(), dataclasses.replace(q, **sure).moments(), rtol=1e-6, atol=1e-6)
+
+
+def _surer(q, times):
+    """Fields with as many more observations of the same kind."""
+    strength = "n" if hasattr(q, "n") else "K"
+    return {"S": q.S * times, "nu": q.nu * times, strength: getattr(q, strength) * times}
