@@ -14,7 +14,7 @@ QUICK_TO_COMPILE = (
 
 def environment(**more):
     """The variables of this process, ours, and `more`; None takes one away."""
-    cache = str(Path(sys.prefix) / ".cache" / "jax-cli")
+    cache = str(Path(sys.prefix) / ".cache" / "jax")  # that of the tests themselves, whose flags are the same
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     base = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": QUICK_TO_COMPILE}
     base |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
