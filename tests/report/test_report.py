@@ -171,7 +171,7 @@ FALLING = [(1, -9.0, -10.0), (2, -5.0, -5.0), (3, None, -7.0), (4, -4.0, -8.0)]
 def test_what_tells_whether_to_trust_a_fit(run, tmp_path):
     """A run of today has figures and warnings that the run of an older version goes without."""
     with style():
-        assert list(_of_trust(gather(run))) == [] and len(training(gather(run)).axes) == 2
+        assert list(_of_trust(gather(run), None)) == [] and len(training(gather(run)).axes) == 2
     shutil.copytree(run.path, tmp_path / "copy")
     parts = {"log_likelihood": -4.0, "local_kl": 1.0, "global_kl": 0.5, "weights_kl": 0.0}
     labels = [[[0, 3], [1, 2]], [[2, 4], [0, 1]]]
@@ -185,7 +185,7 @@ def test_what_tells_whether_to_trust_a_fit(run, tmp_path):
     (tmp_path / "copy" / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in more))
     material = gather(Run(tmp_path / "copy"))
     with style():
-        drawn = {d.name: d.figure for d in _of_trust(material)}
+        drawn = {d.name: d.figure for d in _of_trust(material, None)}
         assert list(drawn) == ["sequence", "restarts", "baselines"] and len(training(material).axes) == 3
     told = {p.name: words(p.against) for p in ranking(material.run)}
     assert told == {"PCA + VAR(1)": "+1.00 ± 0.06", "this run (hmm SVAE)": "", "PCA + Gaussian": "−3.00 ± 0.58"}
