@@ -49,6 +49,7 @@ class Config:
         window: Frames that count in one window; None = whole recordings where memory allows.
         overlap: Further frames on each side of a window, for inference only.
         steps: Steps of the fit after the warm-up.
+        linear: The share of the steps in which networks that have a linear map are that map and nothing else.
         patience: Held-out measurements without improvement before the fit stops; None = never.
         natural_step: The step size ρ of the natural gradient, 0 < ρ <= 1.
         learning_rate: The step size of the networks' optimiser.
@@ -91,6 +92,7 @@ class Config:
     window: int | None = None  # frames that count in one window; None = whole recordings where memory allows
     overlap: int = 10  # further frames on each side of a window, for inference only
     steps: int = 1000
+    linear: float = 0.0  # share of the steps before networks may bend
     patience: int | None = None  # held-out measurements without improvement before an early stop; None = never stop
     natural_step: float = 0.1  # ρ
     learning_rate: float = 1e-3
@@ -156,8 +158,8 @@ class Config:
 
 
 def with_split_seed(options: Mapping[str, object]) -> dict[str, object]:
-    """Options from before the split had a seed of its own, when `seed` was both, and before [latent] and inputs."""
-    return {"split_seed": options.get("seed", 0), "latent": {}, "inputs": 0} | dict(options)
+    """Options from before the split had a seed of its own, when `seed` was both, and before those that came later."""
+    return {"split_seed": options.get("seed", 0), "latent": {}, "inputs": 0, "linear": 0.0} | dict(options)
 
 
 def _did_you_mean(word, known):
@@ -253,6 +255,7 @@ CHECKS = {
     "window": _optional(_integer(1)),
     "overlap": _integer(0),
     "steps": _integer(0),
+    "linear": _number(lambda v: 0 <= v <= 1, "between 0 and 1"),
     "patience": _optional(_integer(1)),
     "natural_step": _number(lambda v: 0 < v <= 1, "above 0 and at most 1"),
     "learning_rate": _positive,

@@ -17,7 +17,7 @@ OTHER = {
     "hidden": (50,), "precision": "full", "likelihood": "poisson", "variance": "network", "missing": True,
     "weights": "gaussian", "samples": 4, "batch_size": 7, "window": 200, "overlap": 0, "steps": 31, "patience": 3,
     "natural_step": 1.0, "learning_rate": 1e-20, "warmup_steps": 0, "restarts": 4, "held_out": 0.0,
-    "split_seed": 7, "seed": 2**32 - 1, "latent": (), "inputs": 2,
+    "split_seed": 7, "seed": 2**32 - 1, "latent": (), "inputs": 2, "linear": 0.25,
 }  # fmt: skip
 
 BAD = [
@@ -26,7 +26,7 @@ BAD = [
     ("precision", "ful"), ("missing", 1), ("missing", "yes"), ("natural_step", 0.0), ("natural_step", 1.01),
     ("natural_step", float("nan")), ("learning_rate", float("inf")), ("learning_rate", "fast"), ("held_out", 1.0),
     ("held_out", -0.1), ("overlap", -1), ("seed", -1), ("seed", 2**32), ("restarts", 0), ("concentration", 0),
-    ("stickiness", -1), ("target_duration", 1.0),
+    ("stickiness", -1), ("linear", 1.01), ("linear", -0.1), ("target_duration", 1.0),
     ("steps", [3]), ("window", {"frames": 3}), ("samples", 0), ("patience", 0), ("batch_size", 0),
 ]  # fmt: skip
 

@@ -26,7 +26,7 @@ def check(
     *,
     model: str = Config.model,
     states: int | None = None,
-    latent_dim: int = 8,
+    latent_dim: int | None = None,
     steps: int = 1000,
     fps: float | None = None,
     dataset: str | None = None,
@@ -40,7 +40,7 @@ def check(
         data: A file, a folder or a pattern.
         model: The latent model that the forecast is for, one of those that `svae models` lists.
         states: Its number of states; 10 unless given.
-        latent_dim: Its latent dimensions.
+        latent_dim: Its latent dimensions; the data say it unless given.
         steps: Steps of its fit.
         fps: Frames per second of data that do not say it themselves.
         dataset: Which array of a container, or which columns of a table, to take.
@@ -55,7 +55,8 @@ def check(
     use_compilation_cache()
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
     notes = [*of_data(recordings), *svae.data.check(recordings)]
-    chosen = {"model": model, "states": states, "latent_dim": latent_dim, "steps": steps}
+    chosen = {"model": model, "states": states, "steps": steps}
+    chosen |= {} if latent_dim is None else {"latent_dim": latent_dim}
     config = Config.make({**suited(chosen, recordings), **chosen})
     notes += of_config(recordings, config)
     notes += said_of_wild(recordings, before := svae.data.find_preprocess(recordings, config))

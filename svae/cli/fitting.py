@@ -58,7 +58,7 @@ def fit(
         model: The latent model, one of those that `svae models` lists; slds unless given.
         graph: A TOML file with a latent graph of your own, a table [latent.NAME] for each block, in place of --model.
         states: An upper bound on the number of states; 10 unless given.
-        latent_dim: Dimensions of the continuous latent; 8 unless given.
+        latent_dim: Dimensions of the continuous latent; the data say it unless given.
         target_duration: Mean duration of a state, such as 400ms, 0.4s or 12frames; the stickiness is found from it.
             Unless given, it is estimated from how slowly the data change.
         out: The run folder; runs/NAME-OF-DATA unless given.

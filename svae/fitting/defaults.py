@@ -12,6 +12,11 @@ from svae.pgm import Graph
 
 LONG_FRAMES = 500  # longer recordings are fitted in windows
 WINDOW, OVERLAP = 200, 20  # frames
+HELD = 0.999  # of the variance: what latent dimensions leave out counts as noise, and nothing knows how it moves
+FEW, MOST, FRAMES_EACH = 8, 16, 100  # dimensions: above 8 only with 100 frames for each, and never more than 16
+LARGE = 1000  # entries of a frame: of larger ones not many more frames are looked at
+LINEAR = 1 / 3  # of the steps: on few frames networks that bend learn them by heart before the rest has settled
+CONTINUOUS = ("gaussian", "student_t")
 PATIENCE = 4  # measurements of the held-out bound, ten in a fit, without improvement before it stops early
 SAMPLED_FRAMES = 2000  # that are looked at for missing entries
 
@@ -19,8 +24,9 @@ SAMPLED_FRAMES = 2000  # that are looked at for missing entries
 def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
     """Options for these recordings, where `options` leave them open.
 
-    Windows for long recordings; a mask for the recognition network where entries are missing or wild; as many prior
-    counts as there are states; and how long a state lasts, from how long the data remember.
+    As many latent dimensions as hold nearly all of the variance; networks that are linear at first where frames follow
+    each other; windows for long recordings; a mask for the recognition network where entries are missing or wild; as
+    many prior counts as there are states; and how long a state lasts, from how long the data remember.
     """
     own = "latent" in options or options.get("model") == OWN  # then the graph has said it
     driven = {"inputs": len(data.called.inputs)} if data.called.inputs and not own else {}
@@ -32,13 +38,34 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
         found["target_duration"] = bout_frames(seen)
     if not pgm.independent and max(map(len, data.sequences)) > LONG_FRAMES:
         found |= {"window": WINDOW, "overlap": _overlap(pgm, found | options)}
-    if pgm.observed and config.model != OWN:
-        found["latent_dim"] = min(config.latent_dim, int(np.prod(seen.sequences[0].shape[1:])))
-    if np.isnan(sample_frames(seen, SAMPLED_FRAMES, seed=0)).any():
+    frames = sample_frames(seen, SAMPLED_FRAMES, seed=0)
+    if "latent_dim" not in options and config.model != OWN and config.likelihood in CONTINUOUS:
+        found["latent_dim"] = dimensions(frames, seen.frames)
+    if not pgm.independent and not {"network", "hidden"} & set(options):
+        found["linear"] = LINEAR
+    if np.isnan(frames).any():
         found["missing"] = True
     if pgm.chained and config.model != OWN:
         found["concentration"] = float(pgm.states)  # a switch never seen stays possible
     return {name: value for name, value in found.items() if name not in options}
+
+
+def dimensions(frames: np.ndarray, recorded: int) -> int:
+    """How many latent dimensions hold nearly all of frames (N, *event), of `recorded` ones that there are.
+
+    Columns count in units of their own, as they do in a fit; images and points share one.
+    """
+    rows = frames.reshape(len(frames), -1).astype(float)
+    seen = np.isfinite(rows)
+    away = np.where(seen, rows - np.where(seen, rows, 0).sum(0) / np.maximum(seen.sum(0), 1), 0)
+    if frames.ndim == 2:
+        sd = np.sqrt((away**2).sum(0) / np.maximum(seen.sum(0), 1))
+        away = away / np.where(sd > 0, sd, 1)
+    away = away[:: max(1, len(away) // LARGE)] if away.shape[1] > LARGE else away
+    products = away.T @ away if len(away) > away.shape[1] else away @ away.T
+    variance = np.maximum(np.linalg.eigvalsh(products)[::-1], 0)
+    enough = np.searchsorted(np.cumsum(variance), HELD * variance.sum()) + 1
+    return int(min(enough, len(variance), max(FEW, min(MOST, recorded // FRAMES_EACH))))
 
 
 def _overlap(pgm: Graph, known: dict[str, Any]) -> int:

@@ -20,6 +20,7 @@ from svae.nets import (
     GaussianWeights,
     Observation,
     Recognition,
+    bends,
     likelihood_of,
     plane_at,
     with_linear_map,
@@ -34,6 +35,7 @@ FILLINGS = 10  # rounds in which missing entries are filled in before PCA
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
+SEARCHED = 8  # leading latent dimensions in which states are looked for
 ENOUGH = 0.9  # of the variance, which the smallest sufficient number of latent dimensions holds
 LEAST_NOISE = (0.03, 0.1)  # of the sd of the data: where nothing is left to noise, and elsewhere
 
@@ -100,7 +102,14 @@ def at_pca(model: SVAE, found: PCA) -> SVAE:
     # as sure of x as the observation network is at its start
     recognize = with_precision(with_linear_map(model.recognize, W, b), (W / sd[:, None] ** 2).T @ W)
     observe = with_noise(with_linear_map(model.observe, W, b), sd.reshape(model.shape))
-    return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, observe))
+    model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, observe))
+    return _straight(model) if model.config.linear else model
+
+
+def _straight(model: SVAE) -> SVAE:
+    """The networks with nothing beside their linear maps: where PCA leaves little, even small corrections cost much."""
+    last = lambda m: [leaf for network in (m.recognize, m.observe) for leaf in bends(network)[0]]  # noqa: E731
+    return eqx.tree_at(last, model, [jnp.zeros_like(leaf) for leaf in last(model)]) if last(model) else model
 
 
 def cold(model: SVAE) -> str:
@@ -179,7 +188,8 @@ def search_latents(
         return Searched(dataclasses.replace(model, q=mixture_q(model, latents, K, beside, seed=seed)))
     dynamic, duration = model.pgm.dynamic, model.config.target_duration if model.pgm.paced else None
     asked = {"dynamic": dynamic, "duration": duration, "seed": seed, "places": places, "labels": labels}
-    found = yield from search(latents, K, hurries=hurries, **asked)
+    leading = [x[:, :SEARCHED] for x in latents]  # those of PCA come in the order of their variance
+    found = yield from search(leading, K, hurries=hurries, **asked)
     sticky = duration is not None and model.pgm.sticky is not None
     pgm = with_stickiness(model.pgm, stickiness(found)) if sticky else model.pgm
     q = pgm.initialize(latents, found.weights, inputs)

@@ -15,7 +15,7 @@ from svae import expfam
 from svae.bound import Gradient, with_parameters
 from svae.config import Config
 from svae.model import SVAE
-from svae.nets import after_noise_step
+from svae.nets import after_noise_step, bends, surer
 
 HALVINGS = 30
 
@@ -70,6 +70,16 @@ def init(model: SVAE, optimizer: optax.GradientTransformation) -> State:
     return State(optimizer.init(ravel_pytree(networks(model))[0]), jnp.ones(()), jnp.zeros((), int))
 
 
+def held_straight(model: SVAE, step: Int[Array, ""]) -> Array:
+    """1 for each weight of the networks that may change at this step, 0 for those that would bend a linear map."""
+    config, ones = model.config, jax.tree.map(jnp.ones_like, networks(model))
+    where = lambda parts: [leaf for part in parts[:2] for leaves in bends(part) for leaf in leaves]  # noqa: E731
+    if not config.linear or not where(ones):
+        return jnp.ones(())
+    begun = (step >= config.linear * config.steps).astype(jnp.result_type(float))
+    return ravel_pytree(eqx.tree_at(where, ones, [begun * leaf for leaf in where(ones)]))[0]
+
+
 class Trial(NamedTuple):
     """A natural step that was tried: q after it, whether twice the step stays in the domain, and the next rho."""
 
@@ -104,7 +114,7 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     weights, as_networks = ravel_pytree(networks(model))
     slope = ravel_pytree(eqx.filter(tuple(gradient)[1:], eqx.is_inexact_array))[0]
     changes, networks_state = optimizer.update(-slope * scale, state.networks, weights)
-    moved = weights + state.damping * changes
+    moved = weights + state.damping * changes * held_straight(model, state.step)
     good = all_finite((gradient.q, slope, q, moved))
     damping = jnp.where(good, jnp.minimum(1.0, 1.05 * state.damping), state.damping / 2)
     keep = lambda new, old: jax.tree.map(lambda n, o: jnp.where(good, n, o), new, old)  # noqa: E731
@@ -113,6 +123,7 @@ def update(model: SVAE, gradient: Gradient, state: State, optimizer: optax.Gradi
     if model.pgm.observed:  # an optimiser that shrinks weights would shrink the plane
         recognize, observe = model.recognize, model.observe
     observe = after_noise_step(model.observe, observe, gradient.observe, jnp.where(good, rate * scale, 0))
+    recognize = surer(model.observe, observe, recognize)
     candidate = with_parameters(model, recognize, observe, ordinary)
     candidate = dataclasses.replace(candidate, q=keep(q, model.q))
     return Update(candidate, State(keep(networks_state, state.networks), damping, state.step + 1), good, rho)

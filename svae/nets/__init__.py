@@ -38,7 +38,9 @@ from svae.nets.observation import (
     VARIANCES,
     Observation,
     after_noise_step,
+    bends,
     make_observation,
+    surer,
     with_noise,
 )
 from svae.nets.places import Places, no_places
@@ -85,6 +87,7 @@ __all__ = [
     "StudentT",
     "after_noise_step",
     "as_it_is",
+    "bends",
     "conjugate",
     "likelihood_of",
     "make_observation",
@@ -92,6 +95,7 @@ __all__ = [
     "no_places",
     "partial_isometry",
     "plane_at",
+    "surer",
     "with_linear_map",
     "with_noise",
     "with_precision",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -23,6 +23,7 @@ from svae.nets.likelihoods import (
     StudentT,
 )
 from svae.nets.linear import Embed, partial_isometry
+from svae.nets.recognition import Recognition, as_sure_as
 from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, apply_dense, choose, dense, mlp
 
 START_SD = 0.3  # leaves a tenth of the variance of standardised data to noise: latents are worth using from the start
@@ -220,6 +221,48 @@ def after_noise_step(old: Noisy, new: Noisy, slope: Noisy, rate: Float[Array, ""
     step = jnp.where(jnp.isfinite(step), step, 0)
     moved = jnp.maximum(log_sd(old) + step, jnp.minimum(log_sd(old), math.log(LEAST_SD)))
     return eqx.tree_at(log_sd, new, moved)
+
+
+def bends(network: Any) -> tuple[list, list]:
+    """The weights by which a network of ours departs from its linear map: those of its last layer, and all others.
+
+    Where a recognition network sees which entries are missing, its certainty follows them from the first step.
+
+    Args:
+        network: A recognition or an observation network, or the same tree of other leaves.
+
+    Returns:
+        Two lists of arrays, empty where there is no linear map.
+    """
+    if isinstance(network, Observation) and network.linear is not None:
+        return jax.tree.leaves(network.head), jax.tree.leaves(network.trunk)
+    if isinstance(network, Recognition) and network.linear is not None and not network.missing:
+        return jax.tree.leaves(network.head.guess), jax.tree.leaves((network.trunk, network.head.factor.weight))
+    return [], []
+
+
+def surer(old: Any, new: Any, recognize: Any) -> Any:
+    """`recognize` after a step of the noise, surer of x by as much as the frames now say more of it.
+
+    Where noise is learned by natural steps, the certainty that fits it would be far behind: Adam takes a thousand steps
+    to double it. Networks of other kinds stay as they are.
+
+    Args:
+        old: The observation before the step.
+        new: The observation after it.
+        recognize: The recognition network.
+
+    Returns:
+        A recognition network.
+    """
+    if not isinstance(recognize, Recognition) or not isinstance(old, Observation) or old.linear is None:
+        return recognize
+    if not isinstance(getattr(old.likelihood, "scale", None), LearnedScale):
+        return recognize
+    said = lambda o: jnp.sum(old.linear.W**2 * jnp.exp(-2 * o.likelihood.scale.log_sd).reshape(-1, 1), 0)  # noqa: E731
+    before = said(old)
+    ratio = jnp.sqrt(said(new) / jnp.where(before > 0, before, 1))
+    return as_sure_as(recognize, jnp.where(before > 0, ratio, 1))
 
 
 def with_noise(observe: Noisy, sd: Float[Array, "*event"]) -> Noisy:

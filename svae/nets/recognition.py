@@ -198,3 +198,24 @@ def with_precision(recognize: Recognition, J: Float[Array, "D D"]) -> Recognitio
     L = jnp.linalg.cholesky((vectors * jnp.maximum(values - FLOOR, FLOOR)[None]) @ vectors.T)
     values = jnp.zeros_like(layer.weight), unfactor(L)[: layer.out_features]
     return eqx.tree_at(lambda m: (m.head.factor.weight, m.head.factor.bias), recognize, values)
+
+
+def as_sure_as(recognize: Recognition, ratio: Float[Array, " D"]) -> Recognition:
+    """`recognize` with every standard deviation that it states divided by `ratio`, frame by frame.
+
+    Args:
+        recognize: A recognition network.
+        ratio: Of each latent dimension (D,).
+
+    Returns:
+        The network that is so much surer.
+    """
+    layer = recognize.head.factor
+    D = recognize.head.latent_dim
+    bias = layer.bias[:D]
+    sized = jnp.maximum(jax.nn.softplus(bias) * ratio, FLOOR)
+    moved = sized + jnp.log(-jnp.expm1(-sized))  # softplus(moved) = sized
+    below = ratio[np.tril_indices(D, -1)[0]] if layer.out_features > D else jnp.zeros(0)
+    slope = jnp.concatenate([ratio * jax.nn.sigmoid(bias) / jax.nn.sigmoid(moved), below])
+    values = slope[:, None] * layer.weight, jnp.concatenate([moved, layer.bias[D:] * below])
+    return eqx.tree_at(lambda m: (m.head.factor.weight, m.head.factor.bias), recognize, values)

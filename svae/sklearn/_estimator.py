@@ -24,7 +24,7 @@ class Estimator:
     scikit-learn asks that any value can be set; `Config` checks them in `fit`.
     """
 
-    latent_dim: Any = 8
+    latent_dim: Any = None  # as the data need
     network: Any = "residual"
     hidden: Any = (64, 64)
     precision: Any = "diagonal"
@@ -78,7 +78,9 @@ class Estimator:
     def _given(self) -> dict[str, Any]:
         """Parameters that were set; the data choose the others, as in `svae fit`."""
         params, default = self.get_params(), Config()
-        return {name: value for name, value in params.items() if value != getattr(default, name)}
+        known = {name: value for name, value in params.items() if value != getattr(default, name)}
+        given = known | {"latent_dim": params["latent_dim"]}  # None: the data say it; 8 is a choice like any other
+        return {name: value for name, value in given.items() if name != "latent_dim" or value is not None}
 
     def transform(self, X: Any) -> Any:
         """Posterior means of the latents (frames, latent_dim), in the form of X."""
