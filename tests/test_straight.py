@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import svae
+from svae.fitting.updates import held_straight, networks
 from svae.nets import conjugate, make_observation, make_recognition, surer, with_linear_map, with_noise, with_precision
 
 P, D = 5, 2
@@ -44,6 +45,18 @@ def bent(model):
     straight = (y - model.recognize.linear.b[None]) @ model.recognize.linear.V.T
     alike = jnp.ptp(jnp.diagonal(psi.J, axis1=1, axis2=2), 0)
     return [float(jnp.max(jnp.abs(a))) for a in (model.observe.mean(x) - mean, guess - straight, alike)]
+
+
+@pytest.mark.parametrize(
+    ("options", "held"),
+    [({"hidden": ()}, 2), ({"network": "affine"}, 0), ({"network": "mlp"}, 0), ({"missing": True}, 1)],
+)
+def test_networks_without_layers_or_without_a_linear_map_can_be_held_too(options, held):
+    """As many networks as have corrections are held; one that sees what is missing is free."""
+    model = svae.make((P,), **{"model": "lds", "latent_dim": D, "hidden": (3,), "linear": 1.0} | options)
+    mask = held_straight(model, jnp.zeros((), int))
+    assert (float(jnp.min(mask)) == 0) == (held > 0)
+    assert mask.ndim == 0 or len(mask) == sum(leaf.size for leaf in jax.tree.leaves(networks(model)))
 
 
 def test_networks_are_linear_for_the_share_of_the_steps_and_then_bend():

@@ -72,12 +72,14 @@ def init(model: SVAE, optimizer: optax.GradientTransformation) -> State:
 
 def held_straight(model: SVAE, step: Int[Array, ""]) -> Array:
     """1 for each weight of the networks that may change at this step, 0 for those that would bend a linear map."""
-    config, ones = model.config, jax.tree.map(jnp.ones_like, networks(model))
-    where = lambda parts: [leaf for part in parts[:2] for leaves in bends(part) for leaf in leaves]  # noqa: E731
-    if not config.linear or not where(ones):
+    config = model.config
+    leaves, tree = jax.tree.flatten(networks(model))
+    numbered = jax.tree.unflatten(tree, range(len(leaves)))
+    bent = {i for network in numbered[:2] for part in bends(network) for i in part}
+    if not config.linear or not bent:
         return jnp.ones(())
     begun = (step >= config.linear * config.steps).astype(jnp.result_type(float))
-    return ravel_pytree(eqx.tree_at(where, ones, [begun * leaf for leaf in where(ones)]))[0]
+    return ravel_pytree([begun * jnp.ones_like(a) if i in bent else jnp.ones_like(a) for i, a in enumerate(leaves)])[0]
 
 
 class Trial(NamedTuple):
