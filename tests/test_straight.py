@@ -31,6 +31,14 @@ def test_the_certainty_stays_that_of_the_exact_posterior_when_the_noise_changes(
     np.testing.assert_allclose(surer(old, new, net)(y, mask).J[0], exact, rtol=2e-3, atol=1e-3)
 
 
+def test_noise_that_stays_leaves_every_bit():
+    kind = {"network": "residual", "hidden": (4,)}
+    observe = make_observation((P,), D, likelihood="gaussian", variance="learned", key=jax.random.key(0), **kind)
+    net = make_recognition((P,), D, precision="diagonal", missing=False, key=jax.random.key(1), **kind)
+    same = jax.tree.map(jnp.array_equal, *(eqx.filter(n, eqx.is_array) for n in (net, surer(observe, observe, net))))
+    assert all(jax.tree.leaves(same))
+
+
 def test_a_recognition_of_ones_own_is_left_alone():
     assert surer(None, None, "own") == "own"
 

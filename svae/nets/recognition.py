@@ -215,6 +215,7 @@ def as_sure_as(recognize: Recognition, ratio: Float[Array, " D"]) -> Recognition
     bias = layer.bias[:D]
     sized = jnp.maximum(jax.nn.softplus(bias) * ratio, FLOOR)
     moved = sized + jnp.log(-jnp.expm1(-sized))  # softplus(moved) = sized
+    moved = jnp.where(ratio == 1, bias, moved)  # after a step that was not taken, to the last bit
     below = ratio[np.tril_indices(D, -1)[0]] if layer.out_features > D else jnp.zeros(0)
     slope = jnp.concatenate([ratio * jax.nn.sigmoid(bias) / jax.nn.sigmoid(moved), below])
     values = slope[:, None] * layer.weight, jnp.concatenate([moved, layer.bias[D:] * below])
