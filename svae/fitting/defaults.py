@@ -54,7 +54,8 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
 def dimensions(frames: np.ndarray, recorded: int) -> int:
     """How many latent dimensions hold nearly all of frames (N, *event), of `recorded` ones that there are.
 
-    Of few columns none is left out unless the others determine it. Columns count in units of their own, as they do in a fit; images and points share one.
+    Of few columns none is left out unless the others determine it. Columns count in units of their own, as they do in a
+    fit; images and points share one.
     """
     rows = frames.reshape(len(frames), -1).astype(float)
     seen = np.isfinite(rows)

@@ -140,7 +140,7 @@ class Markov(AbstractBlock):
         rows = tables.transitions.log_prob
         tilted = isinstance(local, TiltedLocal)
         pairs = local.smoothed.pairs if tilted else messages.hmm.smooth_pairs(local.chain).pairs
-        scores = mm(pairs.reshape(len(pairs), -1), mT(rows.reshape(-1, pairs[0].size)))
+        scores = mm(pairs.reshape(len(pairs), self.size**2), mT(rows.reshape(-1, self.size**2)))
         if not tilted:
             return scores
         return scores - jnp.sum(jnp.sum(pairs, -1)[:, None] * _tilted.log_sizes(tables, local.score)[0], -1)

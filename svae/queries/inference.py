@@ -88,8 +88,9 @@ def infer(model: SVAE, data: Any) -> Inference:
     """
     asked = prepare(model, data)
     found = _answers(_infer, model, asked)
-    *fields, blocks = (list(field) for field in zip(*found, strict=True))
-    return Inference(asked.raw.names, *fields, {name: [one[name] for one in blocks] for name in model.pgm.blocks})
+    mean, sd, states, kl, each = map(list, zip(*found, strict=True))
+    blocks = {name: [one[name] for one in each] for name in model.pgm.blocks}
+    return Inference(asked.raw.names, mean, sd, states, kl, blocks)
 
 
 def segment(model: SVAE, data: Any) -> Segmentation:
@@ -114,11 +115,11 @@ def segment(model: SVAE, data: Any) -> Segmentation:
     asked = prepare(model, data)
     found, names = _answers(_segment, model, asked), asked.raw.names
 
-    def of(pick):
-        return (list(field) for field in zip(*map(pick, found), strict=True))
+    def of(rows, blocks):
+        labels, marginals = map(list, zip(*rows, strict=True))
+        return Segmentation(names, labels, marginals, blocks)
 
-    each = {name: Segmentation(names, *of(lambda one, name=name: one[1][name])) for name in model.pgm.blocks}
-    return Segmentation(names, *of(lambda one: one[0]), each)
+    return of([one[0] for one in found], {name: of([one[1][name] for one in found], {}) for name in model.pgm.blocks})
 
 
 def reconstruct(model: SVAE, data: Any) -> Reconstruction:

@@ -22,7 +22,7 @@ class Forecast(NamedTuple):
 
     names: tuple[str, ...]
     samples: list[np.ndarray]  # y (S, H, *event)
-    means: list[np.ndarray]  # of each draw (S, H, *event): the same without the noise that nobody can foretell
+    means: list[np.ndarray]  # of each draw (S, H, *event): the same without the noise of the observation
     latents: list[np.ndarray]  # x (S, H, D)
     states: list[np.ndarray]  # z (S, H); 0 for models without discrete states
     blocks: dict[str, list[np.ndarray]]  # z of each discrete block by name, the one in `states` first
@@ -83,8 +83,9 @@ def forecast(model: SVAE, data: Any, *, horizon: int, samples: int, key: PRNGKey
     except DataError as error:
         raise DataError(f"{error} A forecast may also diverge: ask for a shorter horizon.") from None
     drawn = [_in_units(model, *row) for row in found]
-    *fields, blocks = (list(field) for field in zip(*drawn, strict=True))
-    return Forecast(asked.raw.names, *fields, {name: [one[name] for one in blocks] for name in model.pgm.blocks})
+    y, means, latents, states, each = map(list, zip(*drawn, strict=True))
+    blocks = {name: [one[name] for one in each] for name in model.pgm.blocks}
+    return Forecast(asked.raw.names, y, means, latents, states, blocks)
 
 
 def _inputs_ahead(by: Standardize, raw: Recordings, horizon: int, inputs: Any) -> np.ndarray:
