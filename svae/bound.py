@@ -125,8 +125,13 @@ def _weights_kl(observe: Any, pgm: Any) -> Float[Array, ""]:
     return observe.kl() if pgm.conjugate else observe.kl() + pgm.penalty()
 
 
+def _unscaled(q: Any, pgm: Any) -> Float[Array, ""]:
+    """What ordinary parameters pay that is not scaled by N: their own prior, and the KL to a prior that they make."""
+    return pgm.penalty() + expfam.kl(q, pgm.believed) if pgm.by else pgm.penalty()
+
+
 def _bound(model: SVAE, found: Evidence, scale: float | Float[Array, ""]) -> Bound:
-    global_kl, weights_kl = expfam.kl(model.q, model.pgm.prior), _weights_kl(model.observe, model.pgm)
+    global_kl, weights_kl = expfam.kl(model.q, model.pgm.believed), _weights_kl(model.observe, model.pgm)
     log_likelihood, local_kl = scale * found.log_likelihood, scale * found.kl
     bound = log_likelihood - local_kl - global_kl - weights_kl
     return Bound(bound, log_likelihood, local_kl, global_kl, weights_kl, scale * found.usage, found.residual)
@@ -199,10 +204,10 @@ def value_and_grad(
 
     parts = (expfam.moments(model.q), model.recognize, model.observe, model.pgm.ordinary)
     (d_moments, d_recognize, d_observe, d_ordinary), found = eqx.filter_grad(objective, has_aux=True)(parts)
-    natural = expfam.natural_gradient(model.q, model.pgm.prior, d_moments)  # prior - q + d_moments, in the dual
+    natural = expfam.natural_gradient(model.q, model.pgm.believed, d_moments)  # prior - q + d_moments, in the dual
     d_kl = eqx.filter_grad(lambda observe: observe.kl())(model.observe)  # not scaled by N
     d_observe = jax.tree.map(jnp.subtract, d_observe, d_kl)
-    d_penalty = eqx.filter_grad(lambda pgm: pgm.penalty())(model.pgm).ordinary
+    d_penalty = eqx.filter_grad(lambda pgm: _unscaled(model.q, pgm))(model.pgm).ordinary
     d_ordinary = jax.tree.map(jnp.subtract, d_ordinary, d_penalty)
     return _bound(model, found, scale), Gradient(natural, d_recognize, d_observe, d_ordinary)
 
@@ -315,5 +320,5 @@ def _with_natural(objective: Callable, model, y, mask, num_data, key, counted, b
     bound, gradient = value_and_grad(model, y, mask, num_data=num_data, key=key, counted=counted, beside=beside)
     parts = lambda moments: evidence(model, moments, y, mask, frames, key, beside)  # noqa: E731
     scaled = lambda moments: num_data / len(y) * objective(parts(moments))  # noqa: E731
-    natural = expfam.natural_gradient(model.q, model.pgm.prior, jax.grad(scaled)(expfam.moments(model.q)))
+    natural = expfam.natural_gradient(model.q, model.pgm.believed, jax.grad(scaled)(expfam.moments(model.q)))
     return bound, gradient._replace(q=natural)

@@ -56,8 +56,9 @@ class SVAE(eqx.Module):
 
         Mean field begins at `start`.
         """
-        inputs = beside.inputs if self.pgm.inputs else None
-        return self.pgm.infer(moments, self.recognize(y, mask), mask, start, self._said(y, beside.labels), inputs)
+        inputs, group = beside.inputs if self.pgm.inputs else None, beside.group if self.pgm.by else None
+        said = self._said(y, beside.labels)
+        return self.pgm.infer(moments, self.recognize(y, mask), mask, start, said, inputs, group)
 
     def _said(self, y: Array, labels: Array | None) -> dict[str, Array] | None:
         """Potentials on the states that are shown: of the place of each frame, and of its label."""
@@ -130,11 +131,27 @@ def make(
         check_networks(recognize, observe, shape, config.latent_dim)
     before = Preprocess() if preprocess is None else preprocess
     places = _places(pgm, shape, config)
-    known = Layout() if layout is None else layout
+    known = _groups_of(pgm, Layout() if layout is None else layout)
+    pgm = pgm.for_groups(len(known.groups)) if known.groups else pgm
     driven = _plain_units((pgm.inputs,)) if pgm.inputs else None
     q = _spread(pgm.prior, key_q)
     model = SVAE(pgm, q, recognize, observe, _plain_units(shape), config, shape, before, known, places, driven)
     return jax.tree.map(_strong, model)
+
+
+def _groups_of(pgm: Graph, layout: Layout) -> Layout:
+    """The layout, without names of groups where the graph has nothing of their own."""
+    return layout if pgm.by else dataclasses.replace(layout, groups=())
+
+
+def with_groups_of(model: SVAE, layout: Layout) -> SVAE:
+    """The model for recordings of this layout, with tables for its groups: at their prior where it had none."""
+    layout = _groups_of(model.pgm, layout)
+    pgm = model.pgm
+    if layout.groups and pgm.groups != len(layout.groups):
+        pgm = pgm.for_groups(len(layout.groups))
+        model = dataclasses.replace(model, pgm=pgm, q=pgm.believed)
+    return with_layout(model, layout)
 
 
 def _plain_units(shape: tuple[int, ...]) -> Standardize:

@@ -53,7 +53,7 @@ def check_pgm(pgm: Graph) -> None:
         bent = any(node.block.nonlinear for node in pgm.nodes)
         solve = _converged_step_by_step if bent else _converged
         pgm = graph(show=pgm.shown, solve=solve, **{n.name: n.block for n in pgm.nodes})
-        pgm = dataclasses.replace(pgm, ordinary=jax.tree.map(_random, pgm.ordinary))
+        pgm = dataclasses.replace(pgm, ordinary=jax.tree.map(_random, pgm.ordinary)).for_groups(2)
         q = _generic(pgm)
         _check_parameters(pgm, q)
         _check_inference(pgm, q)
@@ -143,7 +143,12 @@ def _generic(pgm: Graph) -> Any:
     latents = [np.cumsum(0.6 * rng.normal(size=(20, pgm.dimensions)), 0) for _ in range(2)]
     soft = lambda K: rng.dirichlet(np.full(K, 0.5), size=20)  # noqa: E731
     states = [{name: soft(K) for name, K in pgm.discrete.items()} for _ in latents]
-    return pgm.initialize(latents, states, [_inputs(pgm, 20) for _ in latents] if pgm.inputs else None)
+    return pgm.initialize(latents, states, [_inputs(pgm, 20) for _ in latents] if pgm.inputs else None, [0, 1])
+
+
+def _group(pgm: Graph) -> int | None:
+    """The group whose recordings are tried, where the graph has any."""
+    return 1 if pgm.by else None
 
 
 def _inputs(pgm: Graph, frames: int) -> Array | None:
@@ -179,7 +184,7 @@ def _check_parameters(pgm: Graph, q: Any) -> None:
 def _check_inference(pgm: Graph, q: Any) -> None:
     mask, moments = jnp.arange(T) < REAL, expfam.moments(q)
 
-    run = _compiled(lambda psi, mask, known: pgm.infer(moments, psi, mask, inputs=known))
+    run = _compiled(lambda psi, mask, known: pgm.infer(moments, psi, mask, inputs=known, group=_group(pgm)))
     psi, known = _potentials(pgm), _inputs(pgm, T)
     found = run(psi, mask, known)
     for leaf, what in ((found.kl, "kl"), (found.mean(), "E x"), (found.states, "q(z)")):
@@ -193,7 +198,7 @@ def _check_inference(pgm: Graph, q: Any) -> None:
     def bound(words, psi):
         """The surrogate bound of factors that are made from `words` and from what they then say: no fixed point."""
         once = dataclasses.replace(pgm, solve=_as_it_is)
-        return jnp.sum(once.infer(moments, psi, mask, words, inputs=known).log_normalizer)
+        return jnp.sum(once.infer(moments, psi, mask, words, inputs=known, group=_group(pgm)).log_normalizer)
 
     d_words, d_psi = _compiled(jax.grad(bound, (0, 1)))(found.nodes(), psi)
     expanded = {node.name for node in pgm.nodes if node.block.nonlinear}  # about means, which are no such unknown
@@ -212,8 +217,9 @@ def _as_it_is(f, words, args):
 def _check_simulation(pgm: Graph, q: Any) -> None:
     def paths():
         theta = expfam.sample(q, key=jax.random.key(0))
-        path = pgm.simulate(theta, 7, key=jax.random.key(1), inputs=_inputs(pgm, 7))
-        return path, pgm.simulate(theta, 4, key=jax.random.key(2), start=path, inputs=_inputs(pgm, 4))
+        path = pgm.simulate(theta, 7, key=jax.random.key(1), inputs=_inputs(pgm, 7), group=_group(pgm))
+        later = {"start": path, "inputs": _inputs(pgm, 4), "group": _group(pgm)}
+        return path, pgm.simulate(theta, 4, key=jax.random.key(2), **later)
 
     path, onwards = _compiled(paths)()
     for node, values in zip(pgm.nodes, path, strict=True):
@@ -237,8 +243,8 @@ def _densities(pgm: Graph, q: Any) -> tuple[Array, Array]:
     is_linear = lambda t: isinstance(t, LinearGaussian)  # noqa: E731
     theta = jax.tree.map(lambda t: t if is_linear(t) else jnp.log(t), means, is_leaf=is_linear)
     mask, known = jnp.ones(T, bool), _inputs(pgm, T)
-    x = pgm.latent(pgm.simulate(theta, T, key=jax.random.key(3), inputs=known))
+    x = pgm.latent(pgm.simulate(theta, T, key=jax.random.key(3), inputs=known, group=_group(pgm)))
     J = jnp.broadcast_to(SHARP * jnp.eye(x.shape[1]), (*x.shape, x.shape[1]))
-    found = pgm.infer(expfam.moments(sure), Gaussian(J, SHARP * x), mask, inputs=known)
+    found = pgm.infer(expfam.moments(sure), Gaussian(J, SHARP * x), mask, inputs=known, group=_group(pgm))
     volume = (jnp.log(2 * jnp.pi / SHARP) * x.size + SHARP * jnp.sum(x**2)) / 2
-    return jnp.sum(pgm.log_prob(theta, x, mask, known)), jnp.sum(found.log_normalizer) - volume
+    return jnp.sum(pgm.log_prob(theta, x, mask, known, _group(pgm))), jnp.sum(found.log_normalizer) - volume

@@ -40,12 +40,14 @@ def open_both(
     dataset: str | None,
     match: list[str] | None = None,
     inputs: str | None = None,
+    group: str | None = None,
 ) -> tuple[Any, Any]:
     """The model of `path` and recordings to ask it about; what is left open is as it was in its run.
 
     What was done to match them, and which are far from its training, is said on stderr.
     """
-    from svae.data import load, load_inputs, renamed
+    from svae.data import load, load_groups, load_inputs, renamed
+    from svae.data.grouped import said_of_new
     from svae.queries import far
 
     before = _source(path)
@@ -60,6 +62,8 @@ def open_both(
     if inputs is not None:
         found = load_inputs(found, inputs)
         notes += [note for note in found.notes if note not in notes]
+    found = found if group is None else load_groups(found, group)
+    notes += said_of_new(found, model.pgm.by, model.layout.groups)
     say([*notes, *far(model, found)])
     return model, found
 

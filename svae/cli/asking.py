@@ -20,6 +20,7 @@ def apply(
     dataset: str | None = None,
     match: Match = None,
     inputs: str | None = None,
+    group: str | None = None,
     json: Json = False,
 ):
     """Label new recordings: states, their probabilities, latents and bouts, one netCDF file each and bouts.csv.
@@ -32,10 +33,11 @@ def apply(
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
         inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
+        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     from svae.runs import apply
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
     out = out or run / "applied" / stem(data)
     names = apply(model, recordings, out, labels_of(run))
     say(unlike(run, out, names))
@@ -57,6 +59,7 @@ def score(
     dataset: str | None = None,
     match: Match = None,
     inputs: str | None = None,
+    group: str | None = None,
     json: Json = False,
 ):
     """How well the model predicts recordings: the held-out bound in nats per frame, higher is better.
@@ -71,11 +74,12 @@ def score(
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
         inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
+        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     import svae
     from svae.queries import low_bounds
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
     found = svae.score(model, recordings, key=random_key(seed), samples=samples, importance_samples=importance_samples)
     say(low_bounds(model, recordings.names, found.recordings, usual_bound(run)))
     each = [{"recording": n, "bound": b} for n, b in zip(recordings.names, found.recordings, strict=True)]
@@ -97,6 +101,7 @@ def impute(
     dataset: str | None = None,
     match: Match = None,
     inputs: str | None = None,
+    group: str | None = None,
     json: Json = False,
 ):
     """Fill what is missing (NaN) with its predictive mean, and write how sure that is, one file per recording.
@@ -118,13 +123,14 @@ def impute(
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
         inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
+        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     import numpy as np
 
     import svae
     from svae.data import seconds
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
     found = svae.impute(model, recordings, key=random_key(seed), samples=samples, starts=starts)
     out = out or run / "imputed" / stem(data)
     if to == "csv":

@@ -67,7 +67,8 @@ def fit(
         labels: Frames whose state is known: a file or a pattern of bouts, of BORIS, or of a line for each frame.
         inputs: What is known of every frame and drives it: a file or a pattern of a line for each frame, for each
             change, or for each recording. The latent model needs dynamics, such as lds or slds.
-        group: A csv file with the animal of each recording; it becomes the run's groups.csv.
+        group: A csv file with the animal of each recording; it becomes the run's groups.csv, and a graph with by= has
+            transitions of its own for each.
         steps: Steps of the fit after the warm-up.
         restarts: Fits from different starts in one program; the best by held-out bound is kept.
         seed: Seed of everything random.

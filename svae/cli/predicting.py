@@ -28,6 +28,7 @@ def forecast(
     dataset: str | None = None,
     match: Match = None,
     inputs: str | None = None,
+    group: str | None = None,
     json: Json = False,
 ):
     """Draw how recordings go on; only frames up to --start are seen. Where later frames are known it is scored.
@@ -44,10 +45,11 @@ def forecast(
         dataset: Which array of a container; as in the run unless given.
         match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
         inputs: The inputs of every frame, as for `svae fit`; where the recordings end they stay as they are.
+        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     import svae
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs)
+    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
     rate = frame_rate(recordings)
     ahead = whole_frames(horizon, rate, "--horizon")
     seen = _until(recordings, start, rate)
@@ -74,6 +76,7 @@ def sample(
     samples: int = 1,
     out: Path | None = None,
     seed: int = 0,
+    group: str | None = None,
     json: Json = False,
 ):
     """Draw new recordings from the model into one netCDF file.
@@ -84,6 +87,7 @@ def sample(
         samples: How many to draw.
         out: The file to write; RUN/samples.nc unless given.
         seed: Seed of the draws.
+        group: Whose habits they have, where the model has habits for each group; a new one's unless given.
     """
     import numpy as np
 
@@ -92,7 +96,7 @@ def sample(
 
     rate = Run(run).provenance().get("fps") if is_run(run) else None
     frames = whole_frames(length, rate, "--length")
-    drawn = svae.generate(open_model(run), frames, samples=samples, key=random_key(seed))
+    drawn = svae.generate(open_model(run), frames, samples=samples, key=random_key(seed), group=group)
     out = out or run / "samples.nc"
     written = {
         "time": _netcdf.clock(np.arange(frames) / (rate or 1.0), rate),

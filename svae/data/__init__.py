@@ -16,6 +16,7 @@ from .checks import (
 )
 from .doubts import body_length, doubts
 from .driven import with_inputs
+from .grouped import with_groups
 from .groups import load_groups
 from .inputs import load_inputs
 from .labels import load_labels
@@ -101,6 +102,7 @@ __all__ = [
     "two_speed_dots",
     "wild_shares",
     "windows",
+    "with_groups",
     "with_inputs",
     "with_labels",
 ]

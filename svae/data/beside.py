@@ -11,12 +11,12 @@ FREE = -1  # the label of a frame that nobody has labelled
 class Beside(NamedTuple):
     """What one recording carries beside y; None where it carries nothing, so that programs see nothing of it.
 
-    A batch has the same fields with a leading axis for its windows, and no group.
+    A batch has the same fields with a leading axis for its windows, and the group by its number.
     """
 
     inputs: Any = None  # (T, n) of each frame
     labels: Any = None  # (T,) the state of each frame, FREE where it is not known
-    group: Any = None  # the name of an animal, a cage, a treatment
+    group: Any = None  # the name of an animal, a cage, a treatment; for a model with tables of each, its number
 
 
 NOTHING = Beside()
@@ -46,7 +46,22 @@ def of_windows(beside: Sequence[Beside], recording: Any, first: Any, last: Any, 
     cut = [part(beside, int(i), int(a), int(b)) for i, a, b in zip(recording, first, last, strict=True)]
     inputs = None if cut[0].inputs is None else _padded([one.inputs for one in cut], length, 0.0, np.float32)
     labels = None if cut[0].labels is None else _padded([one.labels for one in cut], length, FREE, np.int32)
-    return Beside(inputs, labels)
+    group = np.array([one.group for one in cut], np.int32) if isinstance(cut[0].group, int) else None
+    return Beside(inputs, labels, group)
+
+
+def counted_of(beside: Beside, row: int, counted: Any) -> Beside:
+    """What the counted frames of one window of a batch carry."""
+    chosen = lambda a: None if a is None else a[row][counted]  # noqa: E731
+    return Beside(
+        chosen(beside.inputs), chosen(beside.labels), None if beside.group is None else int(beside.group[row])
+    )
+
+
+def joined(parts: Sequence[Beside]) -> Beside:
+    """What stretches carry that follow each other in one recording."""
+    whole = lambda every: None if every[0] is None else np.concatenate(every)  # noqa: E731
+    return Beside(whole([one.inputs for one in parts]), whole([one.labels for one in parts]), parts[0].group)
 
 
 def _padded(parts, length, value, dtype):

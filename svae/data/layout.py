@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .carried import labels_matched
 from .driven import inputs_matched
+from .grouped import group_names
 from .readers.pieces import listed
 from .recordings import DataError, Recordings
 from .views import Picked, names_of
@@ -22,7 +23,8 @@ SAME = 0.02  # rates that differ by less are one rate
 class Layout:
     """Names of points or columns in order, their unit, the frame rate and the shape of a frame; empty where unknown.
 
-    inputs: names of the columns of inputs; labels: names of the first states. Old folders have neither.
+    inputs: names of the columns of inputs; labels: names of the first states; groups: names of the groups of
+    recordings that have tables of their own. Old folders have none of them.
     """
 
     names: tuple[str, ...] = ()
@@ -31,6 +33,7 @@ class Layout:
     event: tuple[int, ...] = ()
     inputs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON knows; names of inputs and states where there are any."""
@@ -43,7 +46,7 @@ class Layout:
         try:
             fps = None if values["fps"] is None else float(values["fps"])
             event = tuple(int(n) for n in values["event"])
-            beside = (tuple(map(str, values.get(name, ()))) for name in ("inputs", "labels"))
+            beside = (tuple(map(str, values.get(name, ()))) for name in ("inputs", "labels", "groups"))
             made = cls(tuple(map(str, values["names"])), str(values["unit"]), fps, event, *beside)
         except (KeyError, TypeError) as error:
             raise ValueError(f"no layout is described by {values!r}") from error
@@ -71,7 +74,7 @@ def layout_of(data: Recordings) -> Layout:
     units = {getattr(y, "unit", "") for y in data.sequences} - {""}
     first, fps = data.sequences[0], None if data.fps is None else float(data.fps)
     event = tuple(map(int, first.shape[1:]))
-    return Layout(names_of(first), units.pop() if len(units) == 1 else "", fps, event, *data.called)
+    return Layout(names_of(first), units.pop() if len(units) == 1 else "", fps, event, *data.called, group_names(data))
 
 
 def plain_name(name: str) -> str:

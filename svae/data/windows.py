@@ -141,10 +141,10 @@ def split(data: Recordings, fraction: float, seed: int) -> Split:
 
 
 def _split_whole(data, fraction, seed):
-    """Recordings with labels are held out last: what somebody labelled is there to be learned from."""
+    """Recordings with labels, and the only one of a group, are held out last: they are there to be learned from."""
     B = len(data.sequences)
     order = np.random.default_rng(seed).permutation(B)
-    order = order[np.argsort(_labelled(data)[order] > 0, kind="stable")]
+    order = order[np.argsort(_alone(data)[order] | (_labelled(data)[order] > 0), kind="stable")]
     held = order[: min(max(1, round(fraction * B)), B - 1)]
     return Split(take(data, sorted(set(range(B)) - set(held.tolist()))), take(data, sorted(held.tolist())))
 
@@ -153,6 +153,12 @@ def _labelled(data):
     """Labelled frames of each recording."""
     carried = data.beside or [Beside()] * len(data.sequences)
     return np.array([0 if one.labels is None else int(np.sum(one.labels >= 0)) for one in carried])
+
+
+def _alone(data):
+    """Whether each recording is the only one of its group."""
+    groups = [one.group for one in data.beside] or [None] * len(data.sequences)
+    return np.array([group is not None and groups.count(group) == 1 for group in groups])
 
 
 def _split_ends(data, fraction):

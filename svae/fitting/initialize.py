@@ -192,8 +192,9 @@ def search_latents(
     found = yield from search(leading, K, hurries=hurries, **asked)
     sticky = duration is not None and model.pgm.sticky is not None
     pgm = with_stickiness(model.pgm, stickiness(found)) if sticky else model.pgm
-    q = pgm.initialize(latents, found.weights, inputs)
+    q = pgm.initialize(latents, found.weights, inputs, beside.group)
     pgm = pgm if pgm.conjugate else pgm.start(q, latents, found.weights, inputs)
+    q = pgm.initialize(latents, found.weights, inputs, beside.group) if pgm.by else q  # around what all groups share
     q = refined(pgm, q, latents, beside) if len(pgm.discrete) > 1 else q
     model = model if places is None else _with_places(model, found, places)
     return Searched(eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q)), found.starts)
@@ -226,7 +227,8 @@ def mixture_q(model: SVAE, latents: list[np.ndarray], K: int, beside: Beside = N
     x, rng = np.concatenate(latents).astype(float), np.random.default_rng(seed)
     labels = beside.labels if model.pgm.discrete else None
     found = kmeans(x, K, rng) if labels is None else begun(x, np.concatenate(labels), K, rng)
-    q = model.pgm.initialize(latents, one_hot(found, K, latents), beside.inputs if model.pgm.inputs else None)
+    inputs = beside.inputs if model.pgm.inputs else None
+    q = model.pgm.initialize(latents, one_hot(found, K, latents), inputs, beside.group)
     return q if K == 1 else refined(model.pgm, q, latents, beside)
 
 
@@ -234,11 +236,12 @@ def refined(pgm: Any, q: Any, latents: list[np.ndarray], beside: Beside = NOTHIN
     """q(theta) and all discrete blocks in turn, with x held at the latents and labelled frames in their states."""
     (x, mask), inputs = padded(latents), beside.inputs if pgm.inputs else None
     labels = None if beside.labels is None else padded_labels(beside.labels)
-    known = Beside(None if inputs is None else padded(inputs)[0], labels)
+    groups = np.asarray(beside.group) if pgm.by and beside.group is not None else None
+    known = Beside(None if inputs is None else padded(inputs)[0], labels, groups)
     for _ in range(SWEEPS):
         found = jax.tree.map(np.asarray, _pinned_states(pgm, q, x, mask, known))
         rows = [{name: w[i, : len(z)] for name, w in found.items()} for i, z in enumerate(latents)]
-        q = pgm.initialize(latents, rows, inputs)
+        q = pgm.initialize(latents, rows, inputs, beside.group)
     return q
 
 
@@ -249,8 +252,8 @@ def _pinned_states(pgm, q, x, mask, beside):
     J = jnp.broadcast_to(PINNED * jnp.eye(D, dtype=x.dtype), (*x.shape, D)) * mask[..., None, None]
     potentials = Gaussian(J, PINNED * x * mask[..., None])
     said = None if beside.labels is None else {pgm.shown: jax.vmap(of_labels, (0, None))(beside.labels, pgm.states)}
-    infer = jax.vmap(pgm.infer, (None, 0, 0, None, 0, 0))
-    found = infer(expfam.moments(q), potentials, mask, None, said, beside.inputs)
+    infer = jax.vmap(pgm.infer, (None, 0, 0, None, 0, 0, 0))
+    found = infer(expfam.moments(q), potentials, mask, None, said, beside.inputs, beside.group)
     return {name: factor.states for name, factor in found.discrete.items()}
 
 

@@ -40,7 +40,8 @@ from svae.data import (
 from svae.data.beside import part
 from svae.data.carried import require_states, said_of_labels, without_labels
 from svae.data.driven import inputs_in, said_of_inputs, units_of_inputs, with_known_inputs
-from svae.model import SVAE, with_layout
+from svae.data.grouped import numbered, require_groups, said_of_groups
+from svae.model import SVAE, with_groups_of
 from svae.nets import likelihood_of
 
 NUMBERS = 2**25  # that a batch of whole recordings may hold, about; longer ones are cut into windows
@@ -66,11 +67,12 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     make_room()
     data = recordings(data)
     check_shapes(data)
-    model = model if model.layout.names else with_layout(model, _layout(model, data))
+    model = model if model.layout.names else with_groups_of(model, _layout(model, data))
     raw, said = matched(data, model.layout)
     notes = [*data.notes, *said, *said_of_wild(raw, model.preprocess)]
     states = model.pgm.states if model.pgm.discrete else None
     require_states(raw, states)
+    require_groups(raw, model.pgm.by)
     notes += said_of_inputs(raw, model.pgm.inputs)
     raw = with_known_inputs(raw, model.pgm.inputs)
     data = settled(preprocessed(raw, model.preprocess))
@@ -84,12 +86,13 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
         )
     config = model.config
     train, held = divided(data, config)
-    notes += said_of_labels(train, held, states)
+    notes += said_of_labels(train, held, states) + said_of_groups(train, held, model.pgm.by)
     held = None if held is None else without_labels(held)
     found = moments(train)
     scaling = _units(model, found)
     driven = units_of_inputs(train) if model.pgm.inputs else None
-    train = inputs_in(standardized(train, scaling), driven)
+    by = model.pgm.by, model.layout.groups
+    train = numbered(inputs_in(standardized(train, scaling), driven), *by)
     window, overlap = _window(model, train)
     if model.pgm.independent and window == 1:
         train, overlap = _alone(train), 0
@@ -97,14 +100,15 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
     units = jax.tree.map(lambda a: jnp.asarray(a, jnp.result_type(float)), (scaling, driven))
     model = dataclasses.replace(model, scaling=units[0], driven=units[1])
     held_volume = 0.0 if held is None else _volume(moments(held), held.frames, scaling)
-    held = None if held is None else inputs_in(standardized(held, scaling), driven)
+    held = None if held is None else numbered(inputs_in(standardized(held, scaling), driven), *by)
     return model, Prepared(train, held, table, _volume(found, train.frames, scaling), held_volume), notes
 
 
 def _layout(model: SVAE, data: Recordings) -> Layout:
-    """That of the data; names of inputs and states that a model has stay."""
+    """That of the data; names of inputs, states and groups that a model has stay."""
     found, own = layout_of(data), model.layout
-    return dataclasses.replace(found, inputs=own.inputs or found.inputs, labels=own.labels or found.labels)
+    kept = {name: getattr(own, name) or getattr(found, name) for name in ("inputs", "labels", "groups")}
+    return dataclasses.replace(found, **kept)
 
 
 def _alone(data: Recordings) -> Recordings:

@@ -14,6 +14,7 @@ from jaxtyping import PRNGKeyArray
 from svae._one_thread import in_one_thread, one_thread
 from svae.bound import value_and_grad
 from svae.data import Beside, Recordings, batch, windows
+from svae.data.beside import counted_of, joined
 from svae.data.views import sample_frames
 from svae.devices import agreed, local, replicated
 from svae.fitting import initialize, updates
@@ -167,9 +168,9 @@ def _latents(model: SVAE, places: Places | None, data: Recordings) -> Found:
         for n, (row, stretch, counted) in enumerate(zip(here, breaks[first:], piece.counted, strict=False)):
             own = int(table.recording[row]), int(stretch)
             found.setdefault(own, []).append(x[n][counted])
-            beside.setdefault(own, []).append(jax.tree.map(lambda a, n=n, counted=counted: a[n][counted], piece.beside))
+            beside.setdefault(own, []).append(counted_of(piece.beside, n, counted))
     both, D = [np.concatenate(parts) for parts in found.values()], model.config.latent_dim
-    whole = [jax.tree.map(lambda *a: np.concatenate(a), *parts) for parts in beside.values()]
+    whole = [joined(parts) for parts in beside.values()]
     listed = Beside(*(None if kind[0] is None else list(kind) for kind in zip(*whole, strict=True)))
     return Found([x[:, :D] for x in both], None if places is None else [x[:, D:] for x in both], listed)
 

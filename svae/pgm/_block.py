@@ -36,6 +36,7 @@ class AbstractBlock(ABC):
     after: str | tuple[str, ...] = ()  # parents at the frame before, whom `Markov` alone can have
     observed: bool = False  # whether it is the frame itself, or the frame's projection, and no network is between
     nonlinear: bool = False  # whether q takes its conditional expanded about the mean of the last sweep, `said` last
+    by: str = ""  # what groups of recordings are called that have tables of their own, as `Markov` alone can have
     inputs: int = 0  # columns of known inputs that it takes: as `inputs` of tables, initialize, simulate and densities
 
     # --- parameters -----------------------------------------------------------------------------------------------
@@ -162,6 +163,12 @@ def widths(block: str, hidden: Any) -> None:
     whole = lambda n: isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1  # noqa: E731
     if not isinstance(hidden, tuple) or not all(map(whole, hidden)):
         raise GraphError(f"hidden of {block} must be a tuple of layer widths such as (32,), not {hidden!r}")
+
+
+def word(block: str, what: str, value: Any) -> None:
+    """Raise unless a value is text."""
+    if not isinstance(value, str):
+        raise GraphError(f'{what}= of {block} is one word for a group of recordings, such as "animal", not {value!r}')
 
 
 def positive(block: str, what: str, value: Any) -> None:

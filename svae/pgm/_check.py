@@ -24,6 +24,7 @@ def ordered(blocks: Mapping[str, Any], show: str | None) -> list[str]:
     _check_children(blocks)
     _check_shown(blocks, show)
     _check_inputs(blocks)
+    _check_by(blocks)
     _check_observed(blocks)
     return order
 
@@ -116,6 +117,20 @@ def _check_inputs(blocks: Mapping[str, AbstractBlock]) -> None:
     if len(set(wanted.values())) > 1:
         listed = ", ".join(f"{name} wants {number}" for name, number in wanted.items())
         raise GraphError(f"all blocks with inputs see the same columns, but {listed}: give them one number")
+
+
+def _check_by(blocks: Mapping[str, AbstractBlock]) -> None:
+    wanted = {name: block.by for name, block in blocks.items() if block.by}
+    if len(set(wanted.values())) > 1:
+        listed = ", ".join(f"{name} wants {word}" for name, word in wanted.items())
+        raise GraphError(f"a recording has one group, but {listed}: write the same word in by= of both")
+    for name in wanted:
+        block = blocks[name]
+        if block.inputs or any(blocks[parent].continuous for parent in names(block.after)):
+            raise GraphError(
+                f"{name} has transitions by {block.by} and others that lean, by inputs= or a continuous block in "
+                "after=; one of both is allowed"
+            )
 
 
 def _check_observed(blocks: Mapping[str, AbstractBlock]) -> None:

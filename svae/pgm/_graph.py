@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae.expfam import Gaussian, LinearGaussian
-from svae.pgm import _density, _shown, _simulation, _start, _sweep
+from svae.pgm import _density, _habits, _shown, _simulation, _start, _sweep
 from svae.pgm._block import names, parents, record
 from svae.pgm._check import check_inputs, ordered
 from svae.pgm._mean_field import implicit, step_by_step
@@ -37,6 +37,7 @@ class Graph(eqx.Module):
     shown: str | None = eqx.field(static=True)  # the discrete block that stands for all where there is room for one
     solve: Callable = eqx.field(static=True, default=implicit)
     ordinary: Any = ()  # parameters without a conjugate prior, by block: N(0, PRIOR_SD^2), each at a point
+    groups: int = eqx.field(static=True, default=0)  # of recordings, each with tables of its own where a block has by=
 
     # --- what it says about itself ----------------------------------------------------------------------------------
 
@@ -89,7 +90,8 @@ class Graph(eqx.Module):
     @property
     def paced(self) -> bool:
         """Whether it takes a target duration of bouts: as stickiness, or to begin with durations or leaning states."""
-        leans = self.shown is not None and (self.node(self.shown).driver or self.node(self.shown).block.inputs)
+        shown = None if self.shown is None else self.node(self.shown)
+        leans = shown is not None and (shown.driver or shown.block.inputs or shown.block.by)
         return self.sticky is not None or self.longest > 1 or bool(leans)
 
     @property
@@ -116,6 +118,24 @@ class Graph(eqx.Module):
     def conjugate(self) -> bool:
         """Whether every conditional is, so that it has no ordinary parameters."""
         return not jax.tree.leaves(self.ordinary)
+
+    @property
+    def by(self) -> str:
+        """What groups of recordings are called that have tables of their own; "" where all share all tables."""
+        return _habits.by(self)
+
+    @property
+    def believed(self) -> Any:
+        """p(theta) as its ordinary parameters make it: `prior`, but for tables of groups."""
+        return _habits.believed(self)
+
+    def for_groups(self, number: int) -> "Graph":
+        """The graph with tables for so many groups, where a block has any."""
+        return dataclasses.replace(self, prior=_habits.stacked(self, number), groups=number) if self.by else self
+
+    def with_new_group(self, q: Any) -> Any:
+        """q(theta) with the tables of a group never seen after those of all others: what draws are made from."""
+        return _habits.with_new(self, q)
 
     def penalty(self) -> Float[Array, ""]:
         """-log p(ordinary parameters), but for a constant."""
@@ -157,13 +177,16 @@ class Graph(eqx.Module):
         start: dict[str, Float[Array, "T _"]] | None = None,
         states: dict[str, Float[Array, "T _"]] | None = None,
         inputs: Float[Array, "T _"] | None = None,
+        group: Any = None,
     ) -> Posterior:
         """q*(x, z) of one sequence given E_q t(theta) and potentials psi (T steps) of all dimensions of x.
 
         Each continuous block takes its own rows and columns of psi; `states` are potentials on discrete blocks, by
         name. Mean field begins at the potentials `start` of each discrete block; without, at nothing. `inputs` are
-        known, frame by frame; those of frame t act on the step into it.
+        known, frame by frame; those of frame t act on the step into it. `group` is the number of the recording's
+        group, None for one that was never seen.
         """
+        moments = _habits.moments_of(self, moments, group)
         args = self.tables(moments, self._known(inputs, mask)), self.by_block(potentials) | (states or {}), mask
         words, residual = self.no_word(args), jnp.zeros(())
         if words:
@@ -200,7 +223,7 @@ class Graph(eqx.Module):
     def beside(self, node: Node, inputs: Any) -> dict[str, Any]:
         """Inputs and ordinary parameters as arguments, of a block that takes any."""
         known = {"inputs": inputs} if node.block.inputs else {}
-        own = getattr(self.ordinary, node.name, ())
+        own = () if node.block.by else getattr(self.ordinary, node.name, ())
         return known | ({"ordinary": own} if jax.tree.leaves(own) else {})
 
     def _known(self, inputs: Any, mask: Bool[Array, " T"]) -> Any:
@@ -249,12 +272,14 @@ class Graph(eqx.Module):
         key: PRNGKeyArray,
         start: Any = None,
         inputs: Float[Array, "T _"] | None = None,
+        group: Any = None,
     ) -> Any:
         """A path of every block ~ p(x, z | theta); with `start`, paths of any length, the `length` steps after them.
 
-        `inputs` are those of the frames that are simulated.
+        `inputs` are those of the frames that are simulated, `group` is as in `infer`.
         """
         self.check_inputs(inputs, length)
+        theta = _habits.theta_of(self, theta, group)
         last = None if start is None else start._asdict()
         paths = _simulation.simulate(self, theta, length, key, last, inputs)
         return self._record([paths[node.name] for node in self.nodes])
@@ -279,8 +304,10 @@ class Graph(eqx.Module):
         x: Float[Array, "T D"],
         mask: Bool[Array, " T"],
         inputs: Float[Array, "T _"] | None = None,
+        group: Any = None,
     ) -> Float[Array, " T"]:
         """log p(x_t | x_1..x_{t-1}, theta), the states of all discrete blocks summed over; 0 at padding."""
+        theta = _habits.theta_of(self, theta, group)
         each = {name: x[:, part] for name, part in self.parts().items()}
         return _density.log_prob(self, theta, each, mask, self._known(inputs, mask))
 
@@ -306,16 +333,21 @@ class Graph(eqx.Module):
 
     # --- start ----------------------------------------------------------------------------------------------------
 
-    def initialize(self, latents: list, states: list, inputs: list | None = None) -> Any:
+    def initialize(
+        self, latents: list, states: list, inputs: list | None = None, groups: list[int] | None = None
+    ) -> Any:
         """q(theta) = prior + statistics of complete data: latents (T_i, D), and `states`, in numpy float64.
 
         `states` are responsibilities (T_i, K) of the block that is shown, or by block {name: (T_i, K)}; a discrete
-        block that has none starts from random stretches, so that its states differ. `inputs` are (T_i, n), or None.
+        block that has none starts from random stretches, so that its states differ. `inputs` are (T_i, n), or None;
+        `groups` are the numbers of the recordings' groups.
         """
         for i, x in enumerate(latents):
             self.check_inputs(None if inputs is None else inputs[i], len(x))
         fitted = [
-            node.block.initialize(getattr(self.prior, node.name), node.every_size, own, said, **known)
+            _habits.initialize(self, node, own, said, groups)
+            if node.block.by
+            else node.block.initialize(getattr(self.prior, node.name), node.every_size, own, said, **known)
             for node, own, said, known in _start.complete(self, latents, states, inputs)
         ]
         return self._record(fitted)
@@ -325,8 +357,9 @@ class Graph(eqx.Module):
         parts, found = self.parts(), []
         for node, own, said, known in _start.complete(self, latents, states, inputs):
             x = None if node.driver is None else [path[:, parts[node.driver]] for path in latents]
-            ordinary = getattr(self.ordinary, node.name)
-            found.append(node.block.start(ordinary, getattr(q, node.name), own, said, x, **known))
+            ordinary, of_node = getattr(self.ordinary, node.name), getattr(q, node.name)
+            regressed = lambda: node.block.start(ordinary, of_node, own, said, x, **known)  # noqa: B023, E731
+            found.append(_habits.start(self, node, of_node) if node.block.by else regressed())
         return dataclasses.replace(self, ordinary=self._record(found))
 
 
@@ -353,9 +386,12 @@ def graph(*, show: str | None = None, solve: Callable | None = None, **blocks: A
     of = lambda values: record(tuple(node.name for node in nodes))(*values)  # noqa: E731
     drivers = [{} if node.driver is None else {"driver": blocks[node.driver].size} for node in nodes]
     prior = of([node.block.prior(node.every_size, **driver) for node, driver in zip(nodes, drivers, strict=True)])
-    ordinary = of([node.block.ordinary(driver.get("driver", 0)) for node, driver in zip(nodes, drivers, strict=True)])
+    ordinary = of(
+        [_habits.ordinary(node, driver.get("driver", 0)) for node, driver in zip(nodes, drivers, strict=True)]
+    )
     usual = step_by_step if any(node.block.nonlinear for node in nodes) else implicit
-    return Graph(prior, nodes, _nearest(nodes) if show is None else show, solve or usual, ordinary)
+    made = Graph(prior, nodes, _nearest(nodes) if show is None else show, solve or usual, ordinary)
+    return made.for_groups(0)
 
 
 def _in_place(name: str, blocks: dict[str, Any]) -> Node:

@@ -16,7 +16,7 @@ from svae.pgm._sweep import Node
 
 def can_stick(node: Node) -> bool:
     """Whether it is a chain with one table of transitions, which nothing makes lean."""
-    return hasattr(node.block, "as_seen") and not (node.parents or node.earlier or node.block.inputs)
+    return hasattr(node.block, "as_seen") and not (node.parents or node.earlier or node.block.inputs or node.block.by)
 
 
 def as_seen(graph: Any, q: Any) -> Any:

@@ -27,7 +27,7 @@ def title(nodes: tuple[Any, ...]) -> str:
     kinds = tuple(f"{type(node.block).__name__} {len(node.parents)}{_lag(node)}{_seen(node)}" for node in nodes)
     if len(nodes) == 1 and not getattr(nodes[0].block, "learned", True):
         return "a variational autoencoder"
-    plain = not any(getattr(node.block, "add", ()) or node.block.inputs for node in nodes)
+    plain = not any(getattr(node.block, "add", ()) or node.block.inputs or node.block.by for node in nodes)
     return KNOWN[kinds] if plain and kinds in KNOWN else f"a graph of {_listed([_words(node) for node in nodes])}"
 
 
@@ -62,9 +62,10 @@ def _sized(node: Any) -> str:
     """Kind and size of a block."""
     size = f"{node.block.size} {'dimensions' if node.block.continuous else 'states'}"
     longest = getattr(node.block, "longest", None)
-    bouts = f", bouts of at most {longest} frames" if longest else ""
-    bend = f", with a network of {_listed([str(n) for n in node.block.hidden])}" if node.block.nonlinear else ""
-    return f"{type(node.block).__name__}, {size}{bouts}{bend}"
+    more = f", bouts of at most {longest} frames" if longest else ""
+    more += f", with a network of {_listed([str(n) for n in node.block.hidden])}" if node.block.nonlinear else ""
+    more += f", transitions of its own for each {node.block.by}" if node.block.by else ""
+    return f"{type(node.block).__name__}, {size}{more}"
 
 
 def _words(node: Any) -> str:
@@ -73,7 +74,8 @@ def _words(node: Any) -> str:
     listed = _listed(list(node.parents)) if node.parents else ""
     above = f", plus offsets of {listed}" if getattr(node.block, "add", ()) else f" given {listed}" if listed else ""
     known = f" with {node.block.inputs} inputs" if node.block.inputs else ""
-    return f"{node.name} ({kind}, {what}{above}{_lag(node)}{known}{_seen(node)})"
+    own = f" by {node.block.by}" if node.block.by else ""
+    return f"{node.name} ({kind}, {what}{above}{_lag(node)}{known}{own}{_seen(node)})"
 
 
 def _lag(node: Any) -> str:

@@ -18,7 +18,7 @@ from svae._linalg import mm, mT
 from svae.expfam import Dirichlet, TiltedDirichlet
 from svae.messages import HMMChain, HMMSmoothed
 from svae.pgm import _tilted, _tilted_start
-from svae.pgm._block import AbstractBlock, Said, columns, index, joint, names, positive, rows_of, towards, whole
+from svae.pgm._block import AbstractBlock, Said, columns, index, joint, names, positive, rows_of, towards, whole, word
 from svae.pgm._posterior import Hidden
 from svae.pgm._priors import dirichlet_prior, first_counts, fit_dirichlet, stack, sticky_prior, transition_counts
 from svae.pgm._tilted import TiltedLocal, TiltedTables
@@ -42,7 +42,8 @@ class Local(NamedTuple):
 class Markov(AbstractBlock):
     """One of `size` states at every step, which depends on the one before; `stickiness` is extra counts on staying.
 
-    `after` names blocks whose frame before has a say too, and `inputs` is the number of columns of known ones.
+    `after` names blocks whose frame before has a say too, and `inputs` is the number of columns of known ones. `by` is
+    what groups of recordings are called of which each has transitions of its own, around some that all share.
     """
 
     size: int
@@ -51,6 +52,7 @@ class Markov(AbstractBlock):
     stickiness: float = 0.0
     after: str | tuple[str, ...] = ()
     inputs: int = 0
+    by: str = ""
     continuous = False
     remembers = True
 
@@ -58,6 +60,7 @@ class Markov(AbstractBlock):
         whole("Markov", "states", self.size)
         positive("Markov", "concentration", self.concentration)
         columns("Markov", self.inputs)
+        word("Markov", "by", self.by)
 
     def prior(self, sizes, driver=0):
         init = dirichlet_prior(self.size, concentration=self.concentration)

@@ -27,6 +27,7 @@ from svae.data import (
 from svae.data.beside import of_windows
 from svae.data.carried import require_states
 from svae.data.driven import inputs_in, with_known_inputs
+from svae.data.grouped import numbered, said_of_new
 from svae.model import SVAE
 
 NUMBERS = 2**24  # that one batch may hold
@@ -62,7 +63,9 @@ def prepare(model: SVAE, data: Any) -> Asked:
     check_form(raw)
     if raw.sequences[0].shape[1:] != model.shape:
         raise DataError(f"The model is for frames of shape {model.shape}, the data have {raw.sequences[0].shape[1:]}.")
-    scaled = inputs_in(standardized(raw, model.scaling), model.driven)
+    by = model.pgm.by, model.layout.groups
+    notes = [*notes, *said_of_new(raw, *by)]
+    scaled = numbered(inputs_in(standardized(raw, model.scaling), model.driven), *by)
     for name, z in zip(raw.names, scaled.sequences, strict=True):
         _check_near(name, z)
     return Asked(raw, scaled, tuple(notes))

@@ -98,7 +98,9 @@ def _inputs_ahead(by: Standardize, raw: Recordings, horizon: int, inputs: Any) -
     return np.stack([by.apply(one) for one in every])
 
 
-def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray, inputs: Any = None) -> Generated:
+def generate(
+    model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray, inputs: Any = None, group: str | None = None
+) -> Generated:
     """Draws of whole recordings, each with θ ~ q(θ) and γ ~ q(γ) of its own.
 
     Args:
@@ -107,6 +109,7 @@ def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray, i
         samples: The number of recordings.
         key: The random key of the draws.
         inputs: Those of all frames (length, n), in their own units; for a model with inputs 0 unless given.
+        group: For a model with tables of each group, the name of one; each draw is of a new one unless given.
 
     Returns:
         `Generated`: frames, their means without noise, latents and states.
@@ -120,10 +123,22 @@ def generate(model: SVAE, length: int, *, samples: int = 1, key: PRNGKeyArray, i
     """
     length, samples = at_least_one("length", length), at_least_one("samples", samples)
     driven = inputs_of(model, length, inputs)
-    found = jax.tree.map(np.asarray, _generate(model, jax.random.split(key, samples), length, driven))
+    keys = jax.random.split(key, samples)
+    found = jax.tree.map(np.asarray, _generate(model, keys, length, driven, group_of(model, group)))
     if not all(np.isfinite(a).all() for a in found[:3]):
         raise ConfigError(f"the model's dynamics diverge within {length} frames; ask for fewer, or fit it for longer")
     return Generated(*_in_units(model, *found))
+
+
+def group_of(model: SVAE, name: str | None) -> int | None:
+    """The number of a group; ConfigError where the model has none of that name."""
+    if name is None:
+        return None
+    known = model.layout.groups
+    if name not in known:
+        there = f"it knows {', '.join(known)}" if known else "it has the same habits for all"
+        raise ConfigError(f"the model has no group {name!r}; {there}")
+    return known.index(name)
 
 
 def inputs_of(model: SVAE, length: int, inputs: Any) -> np.ndarray | None:
@@ -147,30 +162,30 @@ def _forecast(horizon, samples, model, y, mask, keys, beside, ahead=None):
     def one(y, mask, key, beside, ahead):
         q, last = posterior(model, y, mask, beside), jnp.sum(mask) - 1
         left = residual(model, y, q.mean(), last, horizon)
-        draw = lambda key: _continue(model, q, left, last, key, horizon, ahead)  # noqa: E731
+        draw = lambda key: _continue(model, q, left, last, key, horizon, ahead, beside.group)  # noqa: E731
         return jax.vmap(draw)(jax.random.split(key, samples))
 
     return jax.vmap(one)(y, mask, keys, beside, ahead)
 
 
-def _continue(model, q, left, last, key, horizon, inputs):
+def _continue(model, q, left, last, key, horizon, inputs, group):
     """One draw that goes on from frame `last`."""
     key_x, key_z, key_rest = jax.random.split(key, 3)
     start = q.draw_frame(last, key_x=key_x, key_z=key_z)
-    drawn, mean, *rest = _draw(model, horizon, start, key_rest, inputs)
+    drawn, mean, *rest = _draw(model, horizon, start, key_rest, inputs, group)
     mean, drawn = carried(left, mean, drawn)
     return drawn, mean, *rest
 
 
 @eqx.filter_jit
-def _generate(model, keys, length, inputs):
-    return jax.vmap(lambda key: _draw(model, length, None, key, inputs))(keys)
+def _generate(model, keys, length, inputs, group):
+    return jax.vmap(lambda key: _draw(model, length, None, key, inputs, group))(keys)
 
 
-def _draw(model, length, start, key, inputs):
+def _draw(model, length, start, key, inputs, group):
     key_theta, key_gamma, key_path, key_noise = jax.random.split(key, 4)
     theta = tamed(expfam.sample(simulated(model), key=key_theta))
-    path = model.pgm.simulate(theta, length, key=key_path, start=start, inputs=inputs)
+    path = model.pgm.simulate(theta, length, key=key_path, start=start, inputs=inputs, group=group)
     gamma = model.observe.draw(key=key_gamma)
     x = model.pgm.latent(path)
     states = model.pgm.labels(path), model.pgm.labels_by_block(path)
@@ -179,4 +194,5 @@ def _draw(model, length, start, key, inputs):
 
 def simulated(model):
     """q(θ) of draws: a target duration prices a switch, and with that price in it no draw would ever switch."""
-    return model.q if model.config.target_duration is None else model.pgm.as_seen(model.q)
+    seen = model.q if model.config.target_duration is None else model.pgm.as_seen(model.q)
+    return model.pgm.with_new_group(seen)

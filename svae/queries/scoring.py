@@ -110,8 +110,8 @@ def _score_one(model, y, mask, key, beside, samples, importance_samples):
 
     def log_weight(key):
         key_x, key_gamma, key_theta = jax.random.split(key, 3)
-        x, theta = q.sample(key=key_x), expfam.sample(model.q, key=key_theta)
-        ratio = model.pgm.log_prob(theta, x, mask, beside.inputs) - q.log_density(x, mask)
+        x, theta = q.sample(key=key_x), expfam.sample(model.pgm.with_new_group(model.q), key=key_theta)
+        ratio = model.pgm.log_prob(theta, x, mask, beside.inputs, beside.group) - q.log_density(x, mask)
         return unit(jnp.where(mask, model.observe.draw(key=key_gamma).log_prob(x, y) + ratio, 0))
 
     likelihood = jnp.mean(jax.lax.map(log_likelihood, jax.random.split(key_plain, samples)), 0)
