@@ -165,12 +165,6 @@ def widths(block: str, hidden: Any) -> None:
         raise GraphError(f"hidden of {block} must be a tuple of layer widths such as (32,), not {hidden!r}")
 
 
-def word(block: str, what: str, value: Any) -> None:
-    """Raise unless a value is text."""
-    if not isinstance(value, str):
-        raise GraphError(f'{what}= of {block} is one word for a group of recordings, such as "animal", not {value!r}')
-
-
 def positive(block: str, what: str, value: Any) -> None:
     """Raise unless a number is finite and above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):

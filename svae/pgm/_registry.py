@@ -118,6 +118,8 @@ def _plain(name: str, option: str, value: Any, field: dataclasses.Field) -> Any:
     default = field.default
     if isinstance(default, bool) and not isinstance(value, bool):
         raise GraphError(f"{option} of {name} must be true or false, not {value!r}")
+    if isinstance(default, str) and not isinstance(value, str):
+        raise GraphError(f"{option} of {name} must be one word, not {value!r}")
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if (field.type is int or type(default) is int) and not (number and isinstance(value, int)):
         raise GraphError(f"{option} of {name} must be a whole number, not {value!r}")

@@ -18,7 +18,7 @@ from svae._linalg import mm, mT
 from svae.expfam import Dirichlet, TiltedDirichlet
 from svae.messages import HMMChain, HMMSmoothed
 from svae.pgm import _tilted, _tilted_start
-from svae.pgm._block import AbstractBlock, Said, columns, index, joint, names, positive, rows_of, towards, whole, word
+from svae.pgm._block import AbstractBlock, Said, columns, index, joint, names, positive, rows_of, towards, whole
 from svae.pgm._posterior import Hidden
 from svae.pgm._priors import dirichlet_prior, first_counts, fit_dirichlet, stack, sticky_prior, transition_counts
 from svae.pgm._tilted import TiltedLocal, TiltedTables
@@ -60,7 +60,6 @@ class Markov(AbstractBlock):
         whole("Markov", "states", self.size)
         positive("Markov", "concentration", self.concentration)
         columns("Markov", self.inputs)
-        word("Markov", "by", self.by)
 
     def prior(self, sizes, driver=0):
         init = dirichlet_prior(self.size, concentration=self.concentration)

@@ -13,7 +13,7 @@ import svae
 from svae import expfam
 from svae.data import Beside
 from svae.expfam import Dirichlet, Gaussian
-from svae.pgm import Choice, Dynamics, GraphError, Markov, Normal, graph
+from svae.pgm import Choice, Dynamics, GraphError, Markov, Normal, from_tables, graph
 from tests.pgm.test_natural_gradient import fisher, relative, richardson
 from tests.pgm.test_not_conjugate import P, converged, data, random_like
 
@@ -167,5 +167,5 @@ def test_the_suite_passes_and_broken_graphs_say_why():
     ):
         with pytest.raises(GraphError, match=words):
             graph(**broken, x=Normal(1, given=tuple(broken)))
-    with pytest.raises(GraphError, match="by= of Markov is one word"):
-        Markov(2, by=("animal",))
+    with pytest.raises(GraphError, match="by of z must be one word"):
+        from_tables({"z": {"block": "markov", "states": 2, "by": ["animal"]}})
