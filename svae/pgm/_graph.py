@@ -20,6 +20,7 @@ from svae.expfam import Gaussian, LinearGaussian
 from svae.pgm import _density, _habits, _shown, _simulation, _start, _sweep
 from svae.pgm._block import names, parents, record
 from svae.pgm._check import check_inputs, ordered
+from svae.pgm._first_words import first_words
 from svae.pgm._mean_field import implicit, step_by_step
 from svae.pgm._posterior import Posterior, expected_potential, side_by_side
 from svae.pgm._sweep import Node
@@ -188,7 +189,7 @@ class Graph(eqx.Module):
         """
         moments = _habits.moments_of(self, moments, group)
         args = self.tables(moments, self._known(inputs, mask)), self.by_block(potentials) | (states or {}), mask
-        words, residual = self.no_word(args), jnp.zeros(())
+        words, residual = self.first_words(args), jnp.zeros(())
         if words:
             found = self.solve(self.sweep, words | (start or {}), args)
             words, residual = found.value, found.residual
@@ -248,6 +249,10 @@ class Graph(eqx.Module):
         _, psi, mask = args
         words = _sweep.no_word(self.nodes, mask, next(iter(psi.values())).h.dtype)
         return words | _sweep.begun(self.nodes, psi, mask)
+
+    def first_words(self, args: tuple) -> dict[str, Float[Array, "T _"]]:
+        """Where mean field begins."""
+        return first_words(self.nodes, self.no_word(args), args)
 
     @property
     def sweep(self) -> Callable:

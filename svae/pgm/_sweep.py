@@ -72,7 +72,7 @@ def factors(nodes: Nodes, words: dict, args: tuple) -> dict[str, Any]:
     """q of every block in turn, from the words."""
     q: dict[str, Any] = {}
     for node in nodes:
-        q[node.name] = _infer(nodes, node, q, words, args)
+        q[node.name] = infer_one(nodes, node, q, words, args)
     return q
 
 
@@ -84,7 +84,7 @@ def sweep(nodes: Nodes, words: dict, args: tuple) -> dict:
     for node in reversed(discrete):
         words[node.name] = jnp.where(mask[:, None], _word(nodes, node.name, q, words, tables), 0)
         if node is not discrete[0]:
-            q[node.name] = _infer(nodes, node, q, words, args)
+            q[node.name] = infer_one(nodes, node, q, words, args)
     later = heard(nodes, q, tables)
     later |= {n.name: n.block.expand(q[n.name], words[n.name]) for n in nodes if n.block.nonlinear}
     return words | {name: jnp.where(mask[:, None], said, 0) for name, said in later.items()}
@@ -113,7 +113,8 @@ def now_of(node: Node, q: dict) -> Said:
     return tuple(q[parent].states for parent in (*node.parents, *node.before))
 
 
-def _infer(nodes: Nodes, node: Node, q: dict, words: dict, args: tuple) -> Any:
+def infer_one(nodes: Nodes, node: Node, q: dict, words: dict, args: tuple) -> Any:
+    """q of one block given the others."""
     tables, psi, mask = args
     potential = psi[node.name] if node.block.continuous else words[node.name] + psi.get(node.name, 0)
     for child in nodes:
@@ -137,9 +138,14 @@ def _said(node: Node, q: dict, words: dict) -> Said:
 def _word(nodes: Nodes, name: str, q: dict, words: dict, tables: dict) -> Float[Array, "T K"]:
     """What all children of a discrete block say back to it."""
     said = [
-        node.block.back(tables[node.name], q[node.name], _said(node, q, words), i)
+        said_to(node, q, words, tables, i)
         for node in nodes
         for i, parent in enumerate((*node.parents, *node.before))
         if parent == name
     ]
     return sum(said[1:], said[0])
+
+
+def said_to(node: Node, q: dict, words: dict, tables: dict, i: int) -> Float[Array, "T K"]:
+    """What a block says back to its parent i."""
+    return node.block.back(tables[node.name], q[node.name], _said(node, q, words), i)

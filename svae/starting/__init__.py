@@ -5,6 +5,7 @@ from svae.starting.effort import effort
 from svae.starting.em import UNUSED
 from svae.starting.labelled import begun
 from svae.starting.null import Null, Pair, compared, unknown
+from svae.starting.several import habits, parted
 from svae.starting.states import Starts, States, find_states, never, place_of_states, result, search
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "compared",
     "effort",
     "find_states",
+    "habits",
     "kmeans",
     "never",
+    "parted",
     "place_of_states",
     "result",
     "search",
