@@ -189,7 +189,8 @@ class Graph(eqx.Module):
         """
         moments = _habits.moments_of(self, moments, group)
         args = self.tables(moments, self._known(inputs, mask)), self.by_block(potentials) | (states or {}), mask
-        words, residual = self.first_words(args), jnp.zeros(())
+        begin = self.no_word if set(self.discrete) <= set(start or ()) else self.first_words
+        words, residual = begin(args), jnp.zeros(())
         if words:
             found = self.solve(self.sweep, words | (start or {}), args)
             words, residual = found.value, found.residual
