@@ -1,7 +1,6 @@
 """Where a fit begins: networks at PCA, then q(theta) from states found on warm latents. It decides if an SLDS works."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
@@ -28,24 +27,11 @@ from svae.nets import (
     with_noise,
     with_precision,
 )
-from svae.starting import (
-    UNUSED,
-    Starts,
-    States,
-    begun,
-    habits,
-    kmeans,
-    never,
-    parted,
-    place_of_states,
-    result,
-    search,
-)
+from svae.starting import UNUSED, Starts, States, begun, kmeans, never, place_of_states, result, search, search_each
 
 SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
 FILLINGS = 10  # rounds in which missing entries are filled in before PCA
-MOST_TOGETHER = 24  # states that chains which share a latent are searched for together
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
@@ -216,59 +202,6 @@ def search_latents(
     q = refined(pgm, q, latents, beside) if len(pgm.discrete) > 1 and labels is not None else q
     model = model if places is None else _with_places(model, found, places)
     return Searched(eqx.tree_at(lambda m: (m.pgm, m.q), model, (pgm, q)), found.starts)
-
-
-def search_each(pgm: Any, latents: list, places: list | None, asked: dict) -> Generator[float, None, tuple]:
-    """States of the block that is shown, and of every discrete block by name, for each recording.
-
-    Blocks that share a latent are searched for together, on the columns of that latent alone; those that have none
-    begin with what their children do.
-    """
-    groups, weights, seed, shown = _above(pgm), {}, asked["seed"], None
-    for number, (names, columns, dynamic) in enumerate(groups):
-        sizes = tuple(pgm.discrete[name] for name in names)
-        own = [x[:, columns] for x in latents]
-        where = None if places is None else [x[:, columns] for x in places]
-        looking = search(own, min(math.prod(sizes), MOST_TOGETHER), dynamic=dynamic, places=where, **asked)
-        found = yield from _shares(looking, number, len(groups))
-        each = [[w] for w in found.weights] if len(names) == 1 else parted(own, found.weights, sizes, seed)
-        weights |= {name: [w[b] for w in each] for b, name in enumerate(names)}
-        shown = found if shown is None or pgm.shown in names else shown
-        if len(names) > 1:  # what was found again are states of all chains together
-            unknown = Starts(1, (float("nan"),) * pgm.states, shown.starts.duration)
-            shown = shown._replace(starts=unknown)
-    for node in reversed(pgm.nodes):
-        for parent in (*node.parents, *node.before):
-            if parent not in weights and node.name in weights:
-                weights[parent] = habits(weights[node.name], pgm.discrete[parent], seed)
-    shown = shown._replace(weights=weights[pgm.shown])
-    return shown, [{name: w[i] for name, w in weights.items()} for i in range(len(latents))]
-
-
-def _shares(search: Generator, number: int, of: int) -> Generator[float, None, States]:
-    """A search as the `number`-th part of several."""
-    while True:
-        try:
-            share = next(search)
-        except StopIteration as ended:
-            return ended.value
-        yield (number + share) / of
-
-
-def _above(pgm: Any) -> list[tuple[tuple[str, ...], list[int], bool]]:
-    """Discrete blocks with a latent below them: names that share one, its columns, and whether it moves."""
-    parts, found = pgm.parts(), {}
-    for node in pgm.nodes:
-        if node.block.continuous and node.parents:
-            columns, moves = found.get(node.parents, ([], False))
-            part = parts[node.name]
-            found[node.parents] = [*columns, *range(part.start, part.stop)], moves or node.block.remembers
-    taken, groups = set(), []
-    for names, (columns, moves) in found.items():
-        if not taken & set(names):
-            groups.append((names, columns, moves))
-            taken |= set(names)
-    return groups
 
 
 def _with_places(model: SVAE, found: States, places: list[np.ndarray]) -> SVAE:

@@ -76,7 +76,9 @@ def _of_starts(folder: Path) -> Stability | Unknown:
     if not found or found[0] is None:
         return Unknown("its states had one start, or the run is of an older version")
     if found[0]["starts"] < 2:
-        return Unknown("its states began from labels, so there was one start")
+        return Unknown(
+            "its states began from labels or together with those of other blocks, so no starts can be compared"
+        )
     number = int(found[0]["starts"]) - 1
     return Stability(_numbers(folder / STARTS, found[0]), number, "starts of the search for states, before training")
 

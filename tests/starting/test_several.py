@@ -7,8 +7,10 @@ import numpy as np
 from svae import expfam
 from svae.data.scores import adjusted_rand_index
 from svae.expfam import Gaussian
-from svae.pgm import Dynamics, Markov, graph
-from svae.starting import habits, parted
+from svae.pgm import Dynamics, Markov, Normal, graph
+from svae.starting import never, result, search_each
+from svae.starting.blocks import groups_of
+from svae.starting.several import habits, parted
 
 
 def two_chains(T: int = 600):
@@ -52,3 +54,30 @@ def test_a_chain_above_another_begins_with_what_that_does():
         z.append(cycles[m][z[-1]] if rng.random() < 0.2 else z[-1])
     (found,) = habits([np.eye(3)[z]], 2, seed=0)
     assert adjusted_rand_index(mood, found.argmax(1)) > 0.8
+
+
+def test_each_block_is_searched_for_on_what_it_acts_on():
+    """Chains that share a latent together, one with a latent of its own alone, and a mood from what is below it."""
+    rng, asked = np.random.default_rng(0), {"duration": 15.0, "seed": 0, "hurries": never}
+    _, x = two_chains()
+    face = np.repeat(rng.integers(2, size=41), 15)[:600]
+    y = np.where(face[:, None] == 1, 2.0, -2.0) + 0.3 * rng.normal(size=(600, 1))
+    pgm = graph(
+        mood=Markov(2),
+        a=Markov(4, given="mood"),
+        b=Markov(3),
+        face=Markov(2),
+        x=Dynamics(4, add=("a", "b")),
+        y=Normal(1, given="face"),
+    )
+    assert [(group.names, group.columns, group.dynamic) for group in groups_of(pgm)] == [
+        (("a", "b"), [0, 1, 2, 3], True),
+        (("face",), [4], False),
+    ]
+    shown, (each,) = result(search_each(pgm, [np.hstack([x, y])], None, asked))
+    assert {name: w.shape for name, w in each.items()} == {n: (600, K) for n, K in pgm.discrete.items()}
+    assert adjusted_rand_index(face, each["face"].argmax(1)) > 0.9
+    assert shown.weights[0] is each["a"] and shown.starts.number == 1 and np.isnan(shown.starts.found_again).all()
+    other = graph(z=Markov(1), face=Markov(2), x=Dynamics(4, given="z"), y=Normal(1, given="face"), show="face")
+    alone, _ = result(search_each(other, [np.hstack([x, y])], None, asked))
+    assert alone.starts.number > 1 and len(alone.starts.found_again) == 2
