@@ -27,7 +27,19 @@ from svae.nets import (
     with_noise,
     with_precision,
 )
-from svae.starting import UNUSED, Starts, States, begun, kmeans, never, place_of_states, result, search, search_each
+from svae.starting import (
+    SEARCHED,
+    UNUSED,
+    Starts,
+    States,
+    begun,
+    kmeans,
+    never,
+    place_of_states,
+    result,
+    search,
+    search_each,
+)
 
 SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
@@ -35,7 +47,6 @@ FILLINGS = 10  # rounds in which missing entries are filled in before PCA
 PINNED = 1e4  # precision that holds x at a warm latent
 
 
-SEARCHED = 8  # leading latent dimensions in which states are looked for
 ENOUGH = 0.9  # of the variance, which the smallest sufficient number of latent dimensions holds
 LEAST_NOISE = (0.03, 0.1)  # of the sd of the data: where nothing is left to noise, and elsewhere
 

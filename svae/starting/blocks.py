@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svae.starting.effort import SEARCHED
 from svae.starting.several import habits, parted
 from svae.starting.states import Starts, States, search
 
@@ -33,9 +34,12 @@ def search_each(pgm: Any, latents: list, places: list | None, asked: dict) -> Ge
     for number, (names, columns, dynamic) in enumerate(groups):
         sizes = tuple(pgm.discrete[name] for name in names)
         own, where = (None if kind is None else [x[:, columns] for x in kind] for kind in (latents, places))
-        looking = search(own, min(math.prod(sizes), MOST_TOGETHER), dynamic=dynamic, places=where, **asked)
-        found[names] = yield from _shares(looking, number, len(groups))
-        each = parted(own, found[names].weights, sizes, seed) if len(names) > 1 else [[w] for w in found[names].weights]
+        leading = [x[:, :SEARCHED] for x in own]
+        looking = search(leading, min(math.prod(sizes), MOST_TOGETHER), dynamic=dynamic, places=where, **asked)
+        found[names] = together = yield from _shares(looking, number, len(groups))
+        each = [[w] for w in together.weights]
+        if len(names) > 1:
+            each = parted(leading, together.weights, sizes, seed)
         weights |= {name: [w[b] for w in each] for b, name in enumerate(names)}
     for node in pgm.nodes[::-1] * len(pgm.nodes):  # what is above is known once what is below it is
         for parent in (*node.parents, *node.before):

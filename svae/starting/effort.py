@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 STARTS = 4
+SEARCHED = 8  # leading latent dimensions in which states are looked for
 PLACES = (0.0, 0.3, 1.0, 3.0)  # weights of where x is, beside 1 for how it moves
 COMPARED_FRAMES = 6000  # on which weights are compared, and starts that ask for a duration with starts that do not
 PAIR = 2  # starts that are compared where there is one weight: with the duration, and without
