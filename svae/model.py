@@ -57,8 +57,8 @@ class SVAE(eqx.Module):
         Mean field begins at `start`.
         """
         inputs, group = beside.inputs if self.pgm.inputs else None, beside.group if self.pgm.by else None
-        said = self._said(y, beside.labels)
-        return self.pgm.infer(moments, self.recognize(y, mask), mask, start, said, inputs, group)
+        psi, said = self.recognize(y, mask), self._said(y, beside.labels)
+        return self.pgm.infer(moments, psi, mask, start, said, inputs, group)
 
     def _said(self, y: Array, labels: Array | None) -> dict[str, Array] | None:
         """Potentials on the states that are shown: of the place of each frame, and of its label."""
