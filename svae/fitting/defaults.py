@@ -14,7 +14,7 @@ LONG_FRAMES = 500  # longer recordings are fitted in windows
 WINDOW, OVERLAP = 200, 20  # frames
 HELD = 0.999  # of the variance: what latent dimensions leave out counts as noise, and nothing knows how it moves
 ALL = 1 - 1e-6  # of the variance of few columns
-FEW, MOST, FRAMES_EACH = 8, 12, 100  # dimensions: above 8 only with 100 frames for each, and never more than 12
+FEW_COLUMNS, MOST, FRAMES_EACH = 12, 8, 100  # dimensions: all of few columns, of more at most 8; above 8 of long data
 LARGE = 1000  # entries of a frame: of larger ones not many more frames are looked at
 LINEAR = 1 / 3  # of the steps: on few frames networks that bend learn them by heart before the rest has settled
 CONTINUOUS = ("gaussian", "student_t")
@@ -54,8 +54,8 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
 def dimensions(frames: np.ndarray, recorded: int) -> int:
     """How many latent dimensions hold nearly all of frames (N, *event), of `recorded` ones that there are.
 
-    Of few columns none is left out unless the others determine it. Columns count in units of their own, as they do in a
-    fit; images and points share one.
+    Of few columns none is left out unless the others determine it, or there are too few frames for more than 8. Columns
+    count in units of their own, as they do in a fit; images and points share one.
     """
     rows = frames.reshape(len(frames), -1).astype(float)
     seen = np.isfinite(rows)
@@ -66,9 +66,9 @@ def dimensions(frames: np.ndarray, recorded: int) -> int:
     away = away[:: max(1, len(away) // LARGE)] if away.shape[1] > LARGE else away
     products = away.T @ away if len(away) > away.shape[1] else away @ away.T
     variance = np.maximum(np.linalg.eigvalsh(products)[::-1], 0)
-    held = ALL if len(variance) <= FEW else HELD
-    enough = np.searchsorted(np.cumsum(variance), held * variance.sum()) + 1
-    return int(min(enough, len(variance), max(FEW, min(MOST, recorded // FRAMES_EACH))))
+    few = rows.shape[1] <= FEW_COLUMNS
+    enough = np.searchsorted(np.cumsum(variance), (ALL if few else HELD) * variance.sum()) + 1
+    return int(min(enough, len(variance), max(MOST, recorded // FRAMES_EACH) if few else MOST))
 
 
 def _overlap(pgm: Graph, known: dict[str, Any]) -> int:
