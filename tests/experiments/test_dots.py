@@ -83,7 +83,7 @@ def test_true_noise_is_covered_ninety_percent(monkeypatch):
         return SimpleNamespace(samples=list(means + dots.NOISE_SD * noise), means=means)
 
     monkeypatch.setattr(_forecasts, "forecast", oracle)
-    model = dots.start(TINY, 0)  # for its type: the oracle does not ask it
+    model = dots.first_model(TINY, 0)  # for its type: the oracle does not ask it
     found = _forecasts.accuracy(model, test, prefix=5, draws=400, key=jax.random.key(0))
     np.testing.assert_allclose(found.rmse, 0, atol=1e-6)
     assert abs(found.coverage_bright - 0.9) < 0.03 and abs(found.coverage_dark - 0.9) < 0.02
