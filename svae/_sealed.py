@@ -93,7 +93,7 @@ def _remove_others(folder, keep):
 
 
 def sha256(data: bytes) -> str:
-    """Of bytes, in hexadecimal digits."""
+    """The SHA-256 of bytes, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -107,7 +107,7 @@ def encode(body: dict) -> bytes:
 
 
 def own_version() -> str:
-    """Of svae, as it is installed."""
+    """The version of svae, as it is installed."""
     try:
         return version("svae")
     except PackageNotFoundError:

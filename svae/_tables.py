@@ -54,7 +54,7 @@ def pairs(name: str, value: Any) -> Latent:
 
 
 def _options(block: str, said: Any) -> Any:
-    """Of one table; a value that is no table stays, such as show = "z"."""
+    """The options of one table, as pairs; a value that is not a table stays as it is, such as show = "z"."""
     if not isinstance(block, str) or not re.fullmatch(r"\w+", block):
         raise ConfigError(f"{block!r} cannot name a block in [latent]: names are words of letters and digits")
     if isinstance(said, Mapping):
@@ -90,6 +90,6 @@ def _table(said: Any) -> Any:
 
 
 def dimensions(latent: Latent) -> int:
-    """Of all continuous blocks; 0 where none says its dimensions."""
+    """The number of dimensions of all continuous blocks together; 0 where no block says its own."""
     sizes = [dict(said).get("dimensions", 0) for _, said in latent if isinstance(said, tuple)]
     return sum(n for n in sizes if isinstance(n, int) and n > 0)

@@ -83,7 +83,7 @@ def evidence(
 
 
 def _evidence(model, moments, y, mask, counted, keys, beside, keys_gamma) -> Evidence:
-    """Of the sequences of one device; keys (B, samples)."""
+    """The evidence of the sequences of one device; keys (B, samples)."""
     infer = jax.vmap(model.posterior, (None, 0, 0, None, 0))
     posterior = infer(moments, y, mask, None, beside)  # psi <- r(y; phi), and q*(x) from it
 

@@ -130,7 +130,7 @@ MODELS: dict[str, Named] = {
 
 
 def names() -> tuple[str, ...]:
-    """Of all graphs: ours, then those of installed packages."""
+    """The names of all graphs: ours, then those of installed packages."""
     return (*MODELS, *(name for name in installed(PGMS) if name not in MODELS))
 
 

@@ -47,7 +47,10 @@ class Baselines(NamedTuple):
 
 
 def baselines(model: SVAE, data: Any) -> Baselines:
-    """Of raw recordings that `model` was fitted to: its split, latent dimension, states and target duration."""
+    """Baselines of the raw recordings that `model` was fitted to.
+
+    They take its split, latent dimension, number of states and target duration.
+    """
     likelihood = likelihood_of(model.observe)
     if not likelihood.standardized:
         why = f"PCA gives a density, which does not compare with a {likelihood.title} model"

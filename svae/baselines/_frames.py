@@ -46,7 +46,7 @@ class Stretches(NamedTuple):
 
     @property
     def frames(self) -> int:
-        """That have a density."""
+        """The number of frames that have a density."""
         return sum(map(len, self.rest))
 
 

@@ -43,8 +43,8 @@ def noise(key, y, D):
 
 
 def sweeps(problem) -> dict[str, int]:
-    """That mean field takes for the slowest sequence of the batch, to the tolerance of a fit: ours, which leaps, and
-    the plain form, which does not."""
+    """The sweeps that mean field takes for the slowest sequence of the batch, to the tolerance of a fit: in our form,
+    which leaps, and in the plain one, which does not."""
     model, (y, mask, *_) = problem.model, problem.piece
     if not model.pgm.discrete:
         return {"svae": 0, "plain": 0}

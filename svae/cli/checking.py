@@ -94,7 +94,7 @@ def _against(run, recordings) -> list[str]:
 
 
 def _forecast(recordings, config, notes):
-    """Of a fit with this configuration; None, and one more note, where the recordings cannot be fitted."""
+    """The forecast of a fit with this configuration; None, and one more note, where no fit is possible."""
     from svae.data import DataError
     from svae.fitting.prepare import FitError
     from svae.runs import forecast

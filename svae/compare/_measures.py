@@ -48,7 +48,7 @@ def measures(bouts: list[Bout], animal: dict[str, int], animals: int) -> list[Me
 
 
 class _Tally(NamedTuple):
-    """Of each animal (n, K): time, sum of log durations and number of whole bouts; (n, K, K) what followed what."""
+    """Sums of each animal (n, K): time, log durations and number of whole bouts; (n, K, K) what followed what."""
 
     seconds: np.ndarray
     logs: np.ndarray

@@ -219,7 +219,7 @@ def standardize_globally(data: Recordings) -> Standardize:
 
 
 def entry_units(found: Moments, event: tuple[int, ...]) -> Standardize:
-    """As `standardize_entries`, from moments.
+    """A mean and a scale for every entry of a frame, from moments. Constant entries get scale 1.
 
     Args:
         found: Moments of the recordings.
@@ -233,7 +233,7 @@ def entry_units(found: Moments, event: tuple[int, ...]) -> Standardize:
 
 
 def global_units(found: Moments) -> Standardize:
-    """As `standardize_globally`, from moments.
+    """One mean and one scale for all entries, from moments.
 
     Args:
         found: Moments of the recordings.

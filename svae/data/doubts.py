@@ -140,7 +140,7 @@ def _values(name, ratio):
 
 
 def _apart(names, sizes, factor, words: Callable):
-    """Those whose size is more than `factor` times the median of all, or less than its inverse."""
+    """Sentences on recordings whose size is more than `factor` times the median, or less than 1 / `factor` of it."""
     sizes = np.array(sizes)
     known = np.isfinite(sizes) & (sizes > 0)
     if known.sum() < 2:

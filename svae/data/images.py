@@ -30,7 +30,7 @@ def resize(frames: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def _weighted(frames, size):
-    """As two products of plain matrices, which are much faster than a stack of small ones."""
+    """Resize frames by two products of plain matrices, which are much faster than a stack of small ones."""
     T, H, W = frames.shape
     rows, columns = resampling(H, size[0]), resampling(W, size[1])
     narrow = (np.asarray(frames, np.float32).reshape(T * H, W) @ columns.T).reshape(T, H, size[1])

@@ -63,7 +63,7 @@ class Matched(NamedTuple):
 
 
 def layout_of(data: Recordings) -> Layout:
-    """That of recordings which have one; where their units differ, none is kept.
+    """The layout of recordings; no unit is kept where theirs differ.
 
     Args:
         data: Recordings.

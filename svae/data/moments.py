@@ -13,7 +13,7 @@ SMALLEST_SD = 1e-30  # a spread whose inverse float32 holds with room to spare
 
 
 class Moments(NamedTuple):
-    """Of the finite values of each entry (P,): how many, their mean, and the sum of squares about it."""
+    """Moments of the finite values of each entry (P,): how many, their mean, and the sum of squares about it."""
 
     count: Float[np.ndarray, " P"]
     mean: Float[np.ndarray, " P"]
@@ -66,7 +66,7 @@ def block_moments(frames: np.ndarray) -> Moments:
 
 
 def merged(a: Moments, b: Moments) -> Moments:
-    """Of two sets of frames together."""
+    """The moments of two sets of frames together."""
     count = a.count + b.count
     share = b.count / np.maximum(count, 1)
     away = b.mean - a.mean

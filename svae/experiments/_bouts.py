@@ -29,7 +29,7 @@ def stretches(recording: int, state: Int[np.ndarray, " T"]) -> list[Stretch]:
 
 
 def bouts(paths: list[np.ndarray]) -> list[Stretch]:
-    """Those of every recording."""
+    """The bouts of every recording."""
     return [bout for i, path in enumerate(paths) for bout in stretches(i, path)]
 
 

@@ -16,7 +16,7 @@ RIDGES = tuple(10.0**power for power in range(-3, 6))  # times the mean square o
 
 
 class Accuracy(NamedTuple):
-    """Of forecasts past a prefix of new sequences."""
+    """The accuracy of forecasts past a prefix of new sequences."""
 
     rmse: Float[np.ndarray, " H"]  # of the predictive mean against the noise-free frames, by horizon
     coverage_bright: float  # share of noisy pixels inside the 90 % interval, where the dot is

@@ -115,7 +115,7 @@ def trust(latents: list[np.ndarray], horizon: int) -> Float[np.ndarray, " H"]:
 
 
 def slope(latents: list[np.ndarray], horizon: int, h: int) -> float:
-    """Of x_{t+h} on its forecast from x_t by a regression fitted to all other blocks; in 0..1, and 1 without blocks."""
+    """The slope of x_{t+h} on its forecast from x_t by a regression on all other blocks; in 0..1, 1 without blocks."""
     centre = np.concatenate(latents).mean(0)
     pairs = [(_rows(x[:-h] - centre), x[h:] - centre) for x in blocks(latents, horizon) if len(x) > h]
     if len(pairs) < 2:

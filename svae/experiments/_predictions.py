@@ -53,7 +53,7 @@ def places(data: Recordings, tested: dict[int, int], context: int, horizon: int,
     return [every[k] for k in np.unique(np.linspace(0, len(every) - 1, number).astype(int))] if every else []
 
 
-# --- who foretells ------------------------------------------------------------------------------------------------
+# --- who predicts -------------------------------------------------------------------------------------------------
 
 
 def by_model(

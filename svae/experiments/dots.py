@@ -30,7 +30,7 @@ class Settings:
     sequences: int = 80
     width: int = 20
     prefix: int = 25  # frames that a forecast sees
-    horizon: int = 25  # frames that it foretells
+    horizon: int = 25  # frames that it predicts
     test_sequences: int = 200
     draws: int = 200
     hidden: tuple[int, ...] = (50,)

@@ -82,7 +82,7 @@ def run(
 
 
 def config(s: Settings, net: str, seed: int) -> Config:
-    """Of the model and of its fit."""
+    """The configuration of the model and of its fit."""
     options = {name: getattr(s, name) for name in ("latent_dim", "warmup_steps", "steps", "batch_size", "window")}
     fixed = {"model": "lds", "overlap": s.overlap, "size": SIZE, "held_out": 0.0, "seed": seed}
     return Config.make(options | fixed | network(net))

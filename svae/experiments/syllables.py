@@ -79,7 +79,7 @@ def _kept(video: Recorded, data: str | None, out: Path) -> tuple[Recorded, str]:
 
 
 def config(raw: Recordings, s: Settings, net: str, seed: int) -> Config:
-    """Of the model and of its fit; as many prior counts as there are states, as in the demo."""
+    """The configuration of the model and of its fit; as many prior counts as there are states, as in the demo."""
     options = {k: v for k, v in s._asdict().items() if k not in ("sequences", "length")}
     small = preprocessed(raw, find_preprocess(raw, Config(size=SIZE)))
     found = {"target_duration": bout_frames(small), "concentration": float(s.states), "learning_rate": 2e-3}

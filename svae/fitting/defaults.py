@@ -72,7 +72,7 @@ def dimensions(frames: np.ndarray, recorded: int) -> int:
 
 
 def _overlap(pgm: Graph, known: dict[str, Any]) -> int:
-    """Of windows: a window that begins within a bout takes it for a shorter one, so durations need a bout more."""
+    """The overlap of windows: one that begins within a bout takes it to be shorter, so durations need a bout more."""
     bout = known.get("target_duration") or OVERLAP
     return max(OVERLAP, math.ceil(bout)) if pgm.longest > 1 else OVERLAP
 

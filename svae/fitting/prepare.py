@@ -105,7 +105,7 @@ def prepare(model: SVAE, data: Any) -> tuple[SVAE, Prepared, list[str]]:
 
 
 def _layout(model: SVAE, data: Recordings) -> Layout:
-    """That of the data; names of inputs, states and groups that a model has stay."""
+    """The layout of the data; names of inputs, states and groups that the model already has stay."""
     found, own = layout_of(data), model.layout
     kept = {name: getattr(own, name) or getattr(found, name) for name in ("inputs", "labels", "groups")}
     return dataclasses.replace(found, **kept)
@@ -168,7 +168,7 @@ def _window(model: SVAE, train: Recordings) -> tuple[int, int]:
 
 
 def _numbers_per_frame(model: SVAE, train: Recordings) -> int:
-    """That inference and its gradient hold, about."""
+    """The approximate count of numbers that inference and its gradient hold for each frame."""
     networks = 2 * int(np.prod(train.sequences[0].shape[1:])) + 2 * max(model.config.hidden, default=1)
     return networks + model.pgm.numbers_per_frame
 

@@ -43,7 +43,10 @@ def _take(model, state, piece, key, num_data, frames, how: updates.How) -> Taken
 
 
 def _finite(gradient: Any, bound: Array, good: Bool[Array, ""]) -> Finite:
-    """Of each leaf of the gradient by its path (q.dynamics.uxT), looked at after a bad step only, and of the bound."""
+    """Whether the bound is finite, and each leaf of the gradient, named by its path (q.dynamics.uxT).
+
+    Leaves are looked at after a bad step only.
+    """
     paths, leaves = zip(*jax.tree_util.tree_leaves_with_path(eqx.filter(gradient, eqx.is_inexact_array)), strict=True)
     look = lambda: jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])  # noqa: E731
     each = jax.lax.cond(good, lambda: jnp.ones(len(leaves), bool), look)

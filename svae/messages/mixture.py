@@ -83,7 +83,7 @@ def _compiled(D: int) -> bool:
 
 
 def blend(row: Float[Array, " n"], D: int) -> Blend:
-    """Of one step's [P (D, D), H (D, U), G (U, U)] in a row."""
+    """The `Blend` of one step's [P (D, D), H (D, U), G (U, U)] in a row."""
     return _blend(row, D) if _compiled(D) else blend_pure(row, D)
 
 

@@ -49,7 +49,7 @@ class Project(eqx.Module):
     def __call__(
         self, shown: Float[Array, "T P"], y: Float[Array, "T P"], whole: Bool[Array, ""]
     ) -> Float[Array, "T D"]:
-        """Of y, NaN where it is missing, `shown` with 0 there; `whole` says that nothing is in frames that count."""
+        """Project y, NaN where it is missing; `shown` has 0 there, and `whole` says that no real frame has a gap."""
         return shown @ self.V.T - offsets(self.V, self.b, lax.stop_gradient(y), whole)
 
     def replace(self, W: Float[Array, "P D"], b: Float[Array, " P"]) -> "Project":

@@ -44,12 +44,12 @@ class Places(eqx.Module):
         return jnp.clip(x * self.scale[None], -FARTHEST, FARTHEST)
 
     def _projected(self, y: Float[Array, "T P"]) -> Float[Array, "T D"]:
-        """Of whole frames; a missing entry stands at its mean."""
+        """The posterior mean of x for whole frames; a missing entry is taken to be at its mean."""
         J = mm(mT(self.W), self.W) + self.noise * jnp.eye(self.W.shape[1])
         return mv(_inverse(J)[None], jnp.where(jnp.isnan(y), 0, y - self.b[None]) @ self.W)
 
     def _posterior_mean(self, y: Float[Array, " P"]) -> Float[Array, " D"]:
-        """Of one frame, given the entries that are seen (probabilistic PCA)."""
+        """The posterior mean of x for one frame, given the entries that are seen (probabilistic PCA)."""
         seen = ~jnp.isnan(y)
         W = jnp.where(seen[:, None], self.W, 0)
         J = mm(mT(W), W) + self.noise * jnp.eye(W.shape[1])

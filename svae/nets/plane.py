@@ -56,7 +56,7 @@ class Plane(eqx.Module):
         return rho / (1 - rho)
 
     def gram(self, seen: Bool[Array, "T P"]) -> Gram:
-        """Of every frame, from which entries are seen."""
+        """The `Gram` of every frame; `seen` says which entries it has."""
         outer = (self.U[:, :, None] * self.U[:, None, :]).reshape(len(self.U), -1)
         sums = lambda which: mm(which.astype(self.U.dtype), outer).reshape(len(which), *(2 * [len(self.scale)]))  # noqa: E731
         K = sums(~seen) + jnp.diag(self.ratio + (self.scale == 0))[None]

@@ -81,7 +81,7 @@ class Additive:
         return Expected(jnp.concatenate([A, offset[..., None]], -1), sqrt, jnp.concatenate([top, bottom], -2), constant)
 
     def back(self, tables: AdditiveTables, q: GaussianSmoothed, said: Said, i: int) -> Float[Array, "T K"]:
-        """Of independent steps."""
+        """E log p of independent steps for each state of parent i, less its maximum."""
         return _log_prob(tables, q.mean, jnp.zeros((len(q.mean), 0), q.mean.dtype), said, i)
 
     def back_of_steps(
@@ -93,7 +93,10 @@ class Additive:
         inputs: Float[Array, "N n"] | None = None,
         bend: Float[Array, "N D D+1"] | None = None,
     ) -> Float[Array, "N K"]:
-        """Of every step of a chain after the first; of x_t less bend (x_t-1, 1) if given."""
+        """E log p of every step of a chain after the first, for each state of parent i, less its maximum.
+
+        With `bend`, it is that of x_t less bend (x_t-1, 1).
+        """
         before = q.mean[:-1] if inputs is None else jnp.concatenate([q.mean[:-1], inputs], -1)
         x = q.mean[1:] if bend is None else q.mean[1:] - mv(bend[..., :-1], q.mean[:-1]) - bend[..., -1]
         return _log_prob(tables, x, before, said, i)

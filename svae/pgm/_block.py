@@ -54,7 +54,7 @@ class AbstractBlock(ABC):
         return ()
 
     def start(self, ordinary: Any, q: Any, own: list, said: list, x: list | None, inputs: list | None = None) -> Any:
-        """Those parameters after complete data and q(theta) of it; `x` are paths of the continuous parent `after`."""
+        """Ordinary parameters after complete data and its q(theta); `x` are paths of the continuous parent `after`."""
         return ordinary
 
     # --- inference ------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def log_prob_of_bent(
 
 
 def joint_of_steps(q: GaussianSmoothed, inputs: Float[Array, "N n"]) -> Joint:
-    """Of x_t and (x_t-1, inputs, 1), for every step of a chain after the first."""
+    """The `Joint` of x_t and (x_t-1, inputs, 1), for every step of a chain after the first."""
     mean, before, sqrt, gain, back = _steps(q)
     known = jnp.concatenate([inputs, jnp.ones_like(before[:, :1])], -1)
     roots = jnp.concatenate([mm(gain, sqrt), back], -1)

@@ -81,7 +81,7 @@ class Table:
         return mix(tables, joint(said))
 
     def back(self, tables: Residuals, q: GaussianSmoothed, said: Said, i: int) -> Float[Array, "T K"]:
-        """Of independent steps, u = 1."""
+        """E log p of independent steps, u = 1, for each state of parent i."""
         return towards(i, log_prob_by_state(tables, joint_with_one(q)), said)
 
     def back_of_steps(
@@ -93,7 +93,10 @@ class Table:
         inputs: Float[Array, "N n"] | None = None,
         bend: Float[Array, "N D D+1"] | None = None,
     ) -> Float[Array, "N K"]:
-        """Of every step of a chain after the first, u = (x_t-1, inputs, 1); of x_t less bend (x_t-1, 1) if given."""
+        """E log p of every step of a chain after the first, u = (x_t-1, inputs, 1), for each state of parent i.
+
+        With `bend`, it is that of x_t less bend (x_t-1, 1).
+        """
         if bend is not None:
             return towards(i, log_prob_of_bent(tables, q, inputs, bend), said)
         found = log_prob_of_steps(tables, q) if inputs is None else log_prob_of_driven(tables, q, inputs)

@@ -64,7 +64,7 @@ class Graph(eqx.Module):
 
     @property
     def dimensions(self) -> int:
-        """Of a latent."""
+        """The number of dimensions of a latent."""
         return sum(self.continuous.values())
 
     @property
@@ -157,7 +157,7 @@ class Graph(eqx.Module):
 
     @property
     def numbers_per_frame(self) -> int:
-        """That inference and its gradient hold, about: conditionals by state, and the tables of bouts."""
+        """The count of numbers that inference and its gradient hold, about: conditionals by state, tables of bouts."""
         found = 0
         for node in self.nodes:
             K, D = int(np.prod(node.sizes)) if node.sizes else ALONE, node.block.size

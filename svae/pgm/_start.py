@@ -11,7 +11,7 @@ ROW = 20  # frames in one state, where a discrete block starts from nothing
 
 
 def complete(graph: Any, latents: list, states: list, inputs: list | None) -> list[tuple[Node, list, list[Said], dict]]:
-    """Of every node: its own values and those of its discrete parents, by recording, and what goes beside them."""
+    """Complete data of every node: its own values and its discrete parents', by recording, and its inputs if any."""
     every = [_responsibilities(graph, w, len(x), i) for i, (x, w) in enumerate(zip(latents, states, strict=True))]
     parts, found = graph.parts(), []
     for node in graph.nodes:
@@ -22,7 +22,7 @@ def complete(graph: Any, latents: list, states: list, inputs: list | None) -> li
 
 
 def _responsibilities(graph: Any, found: Any, T: int, seed: int) -> dict[str, np.ndarray]:
-    """Of every discrete block, those that are given and random ones."""
+    """Responsibilities of every discrete block: as given, or random where none are given."""
     if not isinstance(found, dict):
         found = {} if graph.shown is None else {graph.shown: found}
     rng = np.random.default_rng(seed)

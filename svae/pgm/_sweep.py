@@ -33,7 +33,7 @@ class Node(NamedTuple):
 
     @property
     def every_size(self) -> Sizes:
-        """Of all discrete parents."""
+        """The numbers of states of all discrete parents."""
         return self.sizes + self.before_sizes
 
     @property

@@ -36,7 +36,7 @@ class DynamicsGlobals(NamedTuple):
 
 
 class DrivenTables(NamedTuple):
-    """Those of a block with inputs, beside the inputs of the steps after the first."""
+    """Tables of a block with inputs, and the inputs of the steps after the first."""
 
     first: Any
     dynamics: Any
@@ -44,7 +44,7 @@ class DrivenTables(NamedTuple):
 
 
 class BentTables(NamedTuple):
-    """Those of a block with a network."""
+    """Tables of a block with a network g."""
 
     first: Any
     dynamics: Any

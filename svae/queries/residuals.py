@@ -16,7 +16,7 @@ from svae.nets import likelihood_of
 
 FRAMES = 256  # before the forecast that are looked at
 ERRORS = 2.0  # standard errors above zero where an autocorrelation begins to count
-LAGS = 16  # residuals from which the next ones are foretold
+LAGS = 16  # residuals from which the next ones are predicted
 FLOOR = 0.01  # of their correlation matrix: less is no more than rounding and chance
 
 
@@ -30,7 +30,7 @@ class Residual(NamedTuple):
 def residual(
     model: SVAE, y: Float[Array, "T *event"], x: Float[Array, "T D"], last: Int[Array, ""], horizon: int
 ) -> Residual:
-    """Of one recording that ends with frame `last`, its latents at x; zero for likelihoods without additive noise."""
+    """The residual of one recording that ends with frame `last`, its latents at x; zero without additive noise."""
     if not likelihood_of(model.observe).additive:
         return Residual(jnp.zeros((horizon, *y.shape[1:]), y.dtype), jnp.zeros(horizon, y.dtype))
     frames = last + 1 - min(FRAMES, len(y)) + jnp.arange(min(FRAMES, len(y)))

@@ -20,7 +20,7 @@ SAMPLED = 2000  # frames from which a skeleton is guessed
 
 
 class Bodies(NamedTuple):
-    """Of all recordings of a run."""
+    """The bodies in all recordings of a run."""
 
     skeleton: Skeleton
     points: list[np.ndarray]  # (T, P, 2) of each recording, in the units of its file
@@ -31,7 +31,7 @@ class Bodies(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Of a state, medians over its frames."""
+    """Medians over the frames of a state."""
 
     speed: float  # body lengths per second (or frame)
     turning: float  # degrees per second (or frame), above 0 to the right
@@ -47,7 +47,7 @@ def bodies(material: Material) -> Bodies | None:
 
 
 def bodies_in(raw: Recordings, before: Preprocess, fps: float | None, run: Run | None = None) -> Bodies | None:
-    """Of recordings and their preprocessing; None where they are not of keypoints."""
+    """The bodies in recordings, given their preprocessing; None where they are not of keypoints."""
     if before.kind not in POINTS:
         return None
     keep, posture = list(before.keep), np.array(before.body)[:, :2]

@@ -65,12 +65,12 @@ class Material(NamedTuple):
 
     @property
     def colours(self) -> np.ndarray:
-        """Of the states (K, 3)."""
+        """The colours of the states (K, 3)."""
         return palette(len(self.usage), self.before)
 
     @property
     def states(self) -> list[int]:
-        """Those with a share of the frames worth showing, the commonest first."""
+        """The states with a share of the frames worth showing, the commonest first."""
         return [int(k) for k in np.argsort(-self.usage, kind="stable") if self.usage[k] >= SHARE]
 
     @property
@@ -84,7 +84,7 @@ class Material(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """Of every duration: seconds where a clock is known."""
+        """The unit of every duration: seconds where the frame rate is known."""
         return "s" if self.fps else "frames"
 
     def duration(self, frames: Any) -> Any:

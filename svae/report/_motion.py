@@ -15,7 +15,7 @@ LEAST, PART = 3, 0.2  # bouts that a median needs at a time after the onset, and
 
 
 class Motion(NamedTuple):
-    """Of one recording of T frames, NaN where fewer than two points are seen."""
+    """The motion in one recording of T frames, NaN where fewer than two points are seen."""
 
     place: Float[np.ndarray, "T 2"]  # of the origin of the reference posture
     heading: Float[np.ndarray, " T"]  # radians from x towards y
@@ -36,7 +36,7 @@ class Course(NamedTuple):
 
 
 def motion(xy: Float[np.ndarray, "T P 2"], body: Float[np.ndarray, "P 2"], ends: tuple[int, int], fps: float | None):
-    """Of the points of one recording."""
+    """The motion of the points of one recording, whose nose and tail are the points `ends`."""
     seen = np.isfinite(xy).all(-1)
     trust = keypoints.trust(xy, body)
     cos, sin = keypoints.rotation(xy, body, trust)

@@ -20,7 +20,7 @@ PAIR = re.compile(r"^\s*-\s*-\s*(.+?)\s*\n\s*-\s*(.+?)\s*$", re.MULTILINE)  # ho
 
 
 class Skeleton(NamedTuple):
-    """Of P points."""
+    """The skeleton of P points."""
 
     names: tuple[str, ...]
     edges: tuple[tuple[int, int], ...]
@@ -31,9 +31,9 @@ class Skeleton(NamedTuple):
 
 
 def find(run: Run | None, sequence: object, keep: Sequence[int], frames: np.ndarray, body: np.ndarray) -> Skeleton:
-    """Of the kept points of a run: as somebody said, as the file says, as the project beside it says, or guessed.
+    """The skeleton of the kept points: as given for the run, as in the file, as in the project beside it, or guessed.
 
-    Of recordings without a run, as the file says or guessed.
+    Without a run it is as in the file, or guessed.
 
     frames (n, P, 2) are of the kept points, body (P, 2 or 3) is their reference posture with its front along x.
     """

@@ -52,7 +52,7 @@ def compared(material: Material) -> dict[str, float]:
 
 
 def nats(value: float) -> str:
-    """As many decimals as models differ by, and a minus that is one."""
+    """A number of nats with as many decimals as models differ by, and a true minus sign."""
     return f"{value:.{2 if abs(value) < 100 else 1}f}".replace("-", "−")
 
 

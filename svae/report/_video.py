@@ -85,7 +85,7 @@ def crop(video: Video, found: Bodies, s: Stretch, t: int) -> np.ndarray:
 
 
 def crops(video: Video, found: Bodies, s: Stretch, first: int, last: int) -> list[np.ndarray]:
-    """Those of frames [first, last), which are read at once: a video is slow to go back in."""
+    """The crops of frames [first, last), which are read at once: going back in a video is slow."""
     film, moved = video.films[s.recording], found.moved[s.recording]
     end = 0 if film is None else min(len(film), len(moved.place))
     inside = film is not None and np.isfinite(moved.heading[s.first]) and 0 <= first < end

@@ -76,7 +76,7 @@ def _simpler(config: Config, kind: str) -> Config:
 
 
 def _bound(model: SVAE, config: Config, data: Recordings, progress: Callable, name: str) -> float:
-    """Of the model that a fit with this configuration gives."""
+    """The held-out bound of the model that a fit with this configuration gives."""
     held = float("nan")
     fresh = make(model.shape, config, preprocess=model.preprocess)
     for step in progress(loop.fit(fresh, data), name):

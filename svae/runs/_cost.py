@@ -41,7 +41,7 @@ LEAST = 0.5  # of the steps that a fit with an early stop takes
 
 
 class Forecast(NamedTuple):
-    """Of a fit: what it holds, and the seconds of its parts."""
+    """The forecast of a fit: what it holds, and the seconds of its parts."""
 
     frames: int
     frames_in_a_step: int

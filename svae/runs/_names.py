@@ -28,7 +28,7 @@ class Labels(NamedTuple):
     blocks: Mapping[str, "Labels"] = MappingProxyType({})  # of the other discrete blocks, where there are several
 
     def of(self, block: str) -> "Labels":
-        """Those of another block than the one that is shown."""
+        """The labels of another block than the one that is shown."""
         return self.blocks.get(block, Labels({}, {}))
 
     def with_block(self, block: str, labels: "Labels") -> "Labels":

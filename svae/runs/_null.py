@@ -17,7 +17,7 @@ def keep_null(folder: Path, null: Null) -> None:
 
 
 def as_dict(null: Null) -> dict[str, Any]:
-    """As JSON has it."""
+    """The entries of null.json."""
     pairs = {name: _body(getattr(null, name)) for name in PAIRS}
     return {"frames": null.frames, "states": null.states, **pairs, "why": null.why}
 

@@ -20,7 +20,7 @@ CHUNK = 2**20  # bytes of a file that are read at once
 
 
 def versions() -> dict[str, str | None]:
-    """Of Python, svae and what the arithmetic of a fit depends on."""
+    """The versions of Python, svae and the packages on which the arithmetic of a fit depends."""
     return {"python": platform.python_version(), "svae": own_version()} | {name: _version(name) for name in PACKAGES}
 
 

@@ -70,7 +70,7 @@ def quality(sequence: Any, state: np.ndarray, K: int, keep: tuple[int, ...] = ()
 
 
 def added(a: Quality, b: Quality) -> Quality:
-    """Of the frames of both."""
+    """The sums over the frames of both."""
     return Quality(*(x + y for x, y in zip(a, b, strict=True)))
 
 

@@ -209,7 +209,7 @@ class Run:
         return self.labels().names
 
     def labels(self) -> Labels:
-        """Those names, and which states people count as one."""
+        """The names that people have given to states, and which states they count as one."""
         found = read_labels(self.path)
         return found if self._other is None else found.of(self._other)
 
@@ -261,6 +261,6 @@ def _known(value: Any) -> bool:
 
 
 def _is_table(rows: Any) -> bool:
-    """As many numbers in each row as there are rows."""
+    """Whether each row has as many entries as there are rows, and all are numbers or null."""
     good = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
     return good and all(_known(value) for row in rows for value in row)

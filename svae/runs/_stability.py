@@ -15,7 +15,7 @@ Numbers = list[float | None]
 
 
 class Stability(NamedTuple):
-    """Of a run."""
+    """The stability of a run: how well its states are found again."""
 
     again: Float[np.ndarray, " K"]  # from 0 to 1 for each state; NaN where it is not known
     others: int  # segmentations that it was looked for in
@@ -48,7 +48,7 @@ def overruled(folder: Path) -> bool:
 
 
 def stability(folder: Path, restarts: int) -> Stability | Unknown:
-    """Of a run with so many restarts."""
+    """The stability of a run: by its restarts, or by the starts of its search for states if it has one restart."""
     return _of_restarts(folder) if restarts > 1 else _of_starts(folder)
 
 
@@ -101,7 +101,7 @@ def _numbers(file: Path, body: Mapping[str, Any]) -> np.ndarray:
 
 
 def number(found: Stability | Unknown, k: int) -> float | None:
-    """Of one state; None where it is not known."""
+    """The number of one state; None where it is not known."""
     if isinstance(found, Unknown) or k >= len(found.again) or np.isnan(found.again[k]):
         return None
     return float(found.again[k])

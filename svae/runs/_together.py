@@ -58,7 +58,7 @@ def _shared(data: Recordings, model: SVAE, state: FitState | None) -> FitState |
 
 
 def decide(watch: Watch, step: Step) -> None:
-    """Agree with the other processes, so that all leave after the same step: is the time over, was anybody asked?"""
+    """Agree with the other processes, so that all leave after the same step: is time up, was one asked to stop?"""
     if jax.process_count() > 1 and step.share is not None and 0 < step.share < 1:
         return  # in the middle of a search, which each does at its own pace
     asked, over = largest([watch.stop.asked or 0, int(watch.is_over())])

@@ -13,7 +13,7 @@ LEAST = 1e-9  # spread of a column that varies
 
 
 def windowed(latents: list[np.ndarray]) -> np.ndarray:
-    """Of every frame of all sequences (T_i, D): place and velocity, and mean and spread of both over windows."""
+    """Features of every frame of all sequences (T_i, D): place, velocity, and mean and spread of both over windows."""
     return np.concatenate([_windowed(np.asarray(x, float)) for x in latents])
 
 

@@ -23,5 +23,5 @@ def worth(v: np.ndarray, D: int, labels: np.ndarray) -> float:
 
 
 def _parameters(U: int, D: int) -> int:
-    """Of one conditional Gaussian: its map and its covariance."""
+    """The number of parameters of one conditional Gaussian: its map and its covariance."""
     return U * D + D * (D + 1) // 2

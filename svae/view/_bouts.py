@@ -50,7 +50,7 @@ def following(found: Ethogram, frame: int, state: int, step: int) -> int | None:
 
 
 def statistics(found: list[Ethogram], K: int) -> list[tuple[float, int, float]]:
-    """Of each state: share of all frames, number of bouts, median frames of a bout."""
+    """Share of all frames, number of bouts and median frames of a bout, for each state."""
     state = np.concatenate([e.state for e in found])
     length = np.concatenate([np.diff(np.r_[e.start, e.frames]) for e in found])
     share = np.bincount(state, length, minlength=K) / max(1, length.sum())

@@ -90,7 +90,7 @@ def drawable(look: Look, frames: np.ndarray) -> np.ndarray:
 
 
 def shown(raw: Recordings, before: Preprocess) -> Recordings:
-    """As the model sees them, but images as large as they were recorded, to a limit."""
+    """The recordings as the model sees them, but images as large as they were recorded, to a limit."""
     event = tuple(raw.sequences[0].shape[1:])
     if before.kind not in ("frames", "depth"):
         return preprocessed(raw, before)

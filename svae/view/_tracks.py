@@ -51,7 +51,7 @@ def _frames(found, lanes, first, last) -> Coarse:
 
 
 def summary(parts: Coarse, starts: Int[np.ndarray, " n"]) -> Coarse:
-    """Of the parts from each start to the next."""
+    """Summaries of the parts from each start to the next."""
     count = np.diff(np.r_[starts, len(parts.low)])[:, None].astype(np.float32)
     return Coarse(
         np.minimum.reduceat(parts.low, starts),

@@ -45,7 +45,7 @@ def _track(name, xy, points):
 
 
 def _tracks(pieces, names, path, notes=()):
-    """Those that are long enough; the others are named."""
+    """The tracks that are long enough; a note names the others."""
     kept = [piece for piece in pieces if piece is not None]
     if not kept:
         raise DataError(f"{path.name} has no track that is seen in {SHORTEST} frames; track the video first.")

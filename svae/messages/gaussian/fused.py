@@ -28,7 +28,7 @@ def _filter(chain: GaussianChain) -> GaussianFiltered:
 
 
 def _filter_backward(chain, cotangents):
-    """Of the increments by the smoother's sweeps; of filtered moments, which no fit asks for, by pure JAX."""
+    """The derivative: of increments by the smoother's sweeps, of filtered moments, which no fit needs, by pure JAX."""
     (increments,) = _increments_backward(chain, cotangents.log_z)
     moments = cotangents._replace(log_z=jnp.zeros_like(cotangents.log_z))
     (rest,) = jax.vjp(parallel.filter, chain)[1](moments)

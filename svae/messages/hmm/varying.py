@@ -47,7 +47,7 @@ def kernels(chain: HMMChain, log_states) -> Float[Array, "S K K"]:
 
 
 def increments(chain: HMMChain, log_states) -> Float[Array, "T"]:
-    """Of log Z, 0 at padding."""
+    """The increments of log Z, 0 at padding."""
     log_next = hmm.logsumexp(log_states[:-1, :, None] + chain.log_trans, -2)
     log_prior = jnp.concatenate([chain.log_init[None], log_next])
     return jnp.where(chain.mask, hmm.logsumexp(log_prior + chain.node, -1), 0)

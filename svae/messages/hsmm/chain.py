@@ -44,7 +44,7 @@ class HSMMSmoothed(NamedTuple):
 
 
 class HSMMPath(NamedTuple):
-    """Of every frame: its state, the frames of its bout up to it, and those still to come after it."""
+    """A path: the state of every frame, the frames of its bout up to it, and those still to come after it."""
 
     states: Int[Array, "T"]
     spent: Int[Array, "T"]

@@ -14,7 +14,7 @@ from svae.messages.hsmm.chain import HSMMChain, HSMMPath
 
 
 class _Choices(NamedTuple):
-    """Of every frame and state: the frames that its bout had if it ended there, the state before if it began there."""
+    """Choices at every frame and state: frames of its bout if it ended there, the state before if it began there."""
 
     had: Int[Array, "T K"]
     before: Int[Array, "T K"]
