@@ -97,8 +97,8 @@ def smoothed(model: Switching, seen: Seen) -> Float[np.ndarray, "T D"]:
         m, P, _ = _updated(m, P, *seen.at(t))
         now.append((m[0], P[0]))
     x = [now[-1][0]]
-    for (mean, P), (foretold, spread) in zip(now[-2::-1], before[:0:-1], strict=True):
-        x.append(mean + P @ model.A[0].T @ np.linalg.solve(spread, x[-1] - foretold))
+    for (mean, P), (ahead, spread) in zip(now[-2::-1], before[:0:-1], strict=True):
+        x.append(mean + P @ model.A[0].T @ np.linalg.solve(spread, x[-1] - ahead))
     return np.stack(x[::-1])
 
 

@@ -27,7 +27,7 @@ def accuracy(model: SVAE, test: synthetic.Dots, *, prefix: int, draws: int, key:
     """The model forecasts every test sequence from its first `prefix` frames to its end."""
     starts = range(0, len(test.y), CHUNK)
     parts = [
-        foretold(model, test.y[i : i + CHUNK], prefix, draws, now)
+        predicted(model, test.y[i : i + CHUNK], prefix, draws, now)
         for i, now in zip(starts, jax.random.split(key, len(starts)), strict=True)
     ]
     mean, inside = (np.concatenate(field) for field in zip(*parts, strict=True))
@@ -35,7 +35,7 @@ def accuracy(model: SVAE, test: synthetic.Dots, *, prefix: int, draws: int, key:
     return Accuracy(rmse(mean, clean), float(inside[clean > BRIGHT].mean()), float(inside[clean <= BRIGHT].mean()))
 
 
-def foretold(
+def predicted(
     model: SVAE, y: Float[np.ndarray, "B T W"], prefix: int, draws: int, key: PRNGKeyArray
 ) -> tuple[Float[np.ndarray, "B H W"], Bool[np.ndarray, "B H W"]]:
     """The predictive mean, and whether each noisy pixel lies between the 5 % and the 95 % quantile of the draws."""

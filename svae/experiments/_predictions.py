@@ -61,14 +61,14 @@ def by_model(
 ) -> Float[np.ndarray, "n H *event"]:
     """The predictive mean of raw recordings, from the `context` frames before each cut and nothing else."""
     size = max(1, min(len(chosen), DRAWN_NUMBERS // (2 * DRAWS * horizon * int(np.prod(found.model.shape)))))
-    foretold = []
+    predicted = []
     for number, first in enumerate(range(0, len(chosen), size)):
         rows = [chosen[min(first + i, len(chosen) - 1)] for i in range(size)]  # one shape, one program
         past = Recordings(tuple(cut(data.sequences[i], c - context, c) for i, c in rows), tuple(map(str, range(size))))
         ahead = forecast(found.model, past, horizon=horizon, samples=DRAWS, key=jax.random.fold_in(key, number))
         seen = preprocessed(past, found.model.preprocess).sequences
-        foretold += [found.mean(np.asarray(y[:]), futures) for y, futures in zip(seen, ahead.means, strict=True)]
-    return np.stack(foretold[: len(chosen)])
+        predicted += [found.mean(np.asarray(y[:]), futures) for y, futures in zip(seen, ahead.means, strict=True)]
+    return np.stack(predicted[: len(chosen)])
 
 
 def fit_linear(frames: list[np.ndarray], D: int) -> Linear:
