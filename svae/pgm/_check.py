@@ -110,6 +110,19 @@ def _check_children(blocks: Mapping[str, AbstractBlock]) -> None:
             raise GraphError(
                 f'{name} has no child, so no frame says anything of it: name it in given="{name}" of another'
             )
+    if apart := [name for name in blocks if name not in _heard(blocks)]:
+        raise GraphError(
+            f"{', '.join(apart)} have only each other for children, so no frame says anything of them: "
+            f'name one in given="{apart[0]}" of a continuous block'
+        )
+
+
+def _heard(blocks: Mapping[str, AbstractBlock]) -> set[str]:
+    """The continuous blocks, and all that have one of them for a child, or a child of a child."""
+    found = {name for name, block in blocks.items() if block.continuous}
+    for _ in blocks:
+        found |= {parent for name in found for parent in (*parents(blocks[name]), *names(blocks[name].after))}
+    return found
 
 
 def _check_inputs(blocks: Mapping[str, AbstractBlock]) -> None:

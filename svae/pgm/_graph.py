@@ -1,8 +1,6 @@
-"""A latent graphical model composed of blocks: its inference, once for every graph.
+"""A latent graphical model composed of blocks: what it says about itself, and all that can be asked of it.
 
-q(x) = prod q_b. Mean field is the fixed point of a sweep over all blocks (`_sweep`); the bound is the sum of their
-scores and entropies. Where a conditional is not conjugate, q comes from a surrogate of it, and `Posterior.gap` is what
-the true one has over it at a draw.
+How each of these is answered is in a module of its own; `_making` has `graph`, which makes one.
 """
 
 import dataclasses
@@ -17,16 +15,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae.expfam import Gaussian, LinearGaussian
-from svae.pgm import _density, _habits, _shown, _simulation, _start, _sweep
-from svae.pgm._block import names, parents, record
-from svae.pgm._check import check_inputs, ordered
+from svae.pgm import _beside, _density, _habits, _inference, _shown, _simulation, _start, _sweep
 from svae.pgm._first_words import first_words
-from svae.pgm._mean_field import implicit, step_by_step
-from svae.pgm._posterior import Posterior, expected_potential, side_by_side
+from svae.pgm._mean_field import implicit
+from svae.pgm._posterior import Posterior, side_by_side
 from svae.pgm._sweep import Node
-from svae.pgm._words import title
+from svae.pgm._words import arrows, title
 
-ALONE = 10  # states' worth of numbers that a continuous block without parents holds
 PRIOR_SD = 3.0  # of ordinary parameters, around 0
 
 
@@ -80,8 +75,7 @@ class Graph(eqx.Module):
     @property
     def sticky(self) -> str | None:
         """The block whose transitions can be sticky, and its bouts as long as a target: the shown one, if a chain."""
-        node = None if self.shown is None else self.node(self.shown)
-        return node.name if node is not None and _shown.can_stick(node) else None
+        return _shown.sticky(self)
 
     @property
     def longest(self) -> int:
@@ -91,9 +85,7 @@ class Graph(eqx.Module):
     @property
     def paced(self) -> bool:
         """Whether it takes a target duration of bouts: as stickiness, or to begin with durations or leaning states."""
-        shown = None if self.shown is None else self.node(self.shown)
-        leans = shown is not None and (shown.driver or shown.block.inputs or shown.block.by)
-        return self.sticky is not None or self.longest > 1 or bool(leans)
+        return _shown.paced(self)
 
     @property
     def dynamic(self) -> bool:
@@ -151,19 +143,12 @@ class Graph(eqx.Module):
     @property
     def arrows(self) -> list[tuple[str, str, bool]]:
         """Every arrow (from, to, whether it comes from the frame before)."""
-        within = [(parent, node.name, False) for node in self.nodes for parent in node.parents]
-        before = [(parent, node.name, True) for node in self.nodes for parent in node.earlier]
-        return within + before + [(node.name, node.name, True) for node in self.nodes if node.block.remembers]
+        return arrows(self.nodes)
 
     @property
     def numbers_per_frame(self) -> int:
         """The count of numbers that inference and its gradient hold, about: conditionals by state, tables of bouts."""
-        found = 0
-        for node in self.nodes:
-            K, D = int(np.prod(node.sizes)) if node.sizes else ALONE, node.block.size
-            found += 4 * K * D * (D + 1) if node.block.continuous else 2 * D * getattr(node.block, "longest", 0)
-            found += 2 * (D + 1) * sum(getattr(node.block, "hidden", ()))
-        return found
+        return _inference.numbers_per_frame(self.nodes)
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.name == name)
@@ -187,56 +172,19 @@ class Graph(eqx.Module):
         known, frame by frame; those of frame t act on the step into it. `group` is the number of the recording's
         group, None for one that was never seen.
         """
-        moments = _habits.moments_of(self, moments, group)
-        args = self.tables(moments, self._known(inputs, mask)), self.by_block(potentials) | (states or {}), mask
-        begin = self.no_word if set(self.discrete) <= set(start or ()) else self.first_words
-        words, residual = begin(args), jnp.zeros(())
-        if words:
-            found = self.solve(self.sweep, words | (start or {}), args)
-            words, residual = found.value, found.residual
-        q = _sweep.factors(self.nodes, words, args)
-        factors = [node.block.factor(q[node.name]) for node in self.nodes]
-        terms = [node.block.kl(args[0][node.name], q[node.name], mask) for node in self.nodes]
-        terms += [-said for said in _sweep.remainders(self.nodes, q, words, args[0])]
-        kl = jnp.where(mask, _sum(terms), 0)
-        q_of = dict(zip((node.name for node in self.nodes), factors, strict=True))
-        expected = _sum([_expected(psi, q_of[name]) for name, psi in args[1].items()])
-        surrogate = jnp.where(mask, expected, 0) - kl
-        heard = {name: said for name, said in words.items() if name not in self.discrete}
-        gaps = self._surrogates(args[0], q)
-        return Posterior(self._record(factors), kl, surrogate, residual, self.shown, heard, gaps)
-
-    def _surrogates(self, tables: dict, q: dict) -> tuple:
-        """What stands in for each conditional that is not conjugate."""
-        parts, found = self.parts(), []
-        for node in self.nodes:
-            x = node.name if node.block.nonlinear else node.driver
-            if x is not None:
-                columns = parts[x].start, parts[x].stop
-                now = _sweep.now_of(node, q)
-                found.append(node.block.surrogate(tables[node.name], q[node.name], now, columns))
-        return tuple(found)
+        return _inference.infer(self, moments, potentials, mask, start, states, inputs, group)
 
     def tables(self, moments: Any, inputs: Float[Array, "T n"] | None = None) -> dict[str, Any]:
         """Expected statistics as the sweeps take them, by block, beside the inputs of those that have any."""
-        found = ((n, getattr(moments, n.name)) for n in self.nodes)
-        return {node.name: node.block.tables(own, **self.beside(node, inputs)) for node, own in found}
+        return _beside.tables(self, moments, inputs)
 
     def beside(self, node: Node, inputs: Any) -> dict[str, Any]:
         """Inputs and ordinary parameters as arguments, of a block that takes any."""
-        known = {"inputs": inputs} if node.block.inputs else {}
-        own = () if node.block.by else getattr(self.ordinary, node.name, ())
-        return known | ({"ordinary": own} if jax.tree.leaves(own) else {})
-
-    def _known(self, inputs: Any, mask: Bool[Array, " T"]) -> Any:
-        """The inputs, 0 at padding; GraphError unless they are what the graph wants."""
-        self.check_inputs(inputs, len(mask))
-        return jnp.where(mask[:, None], inputs, 0) if self.inputs else None
+        return _beside.beside(self, node, inputs)
 
     def check_inputs(self, inputs: Any, length: int) -> None:
         """Raise unless inputs are what the graph wants for `length` frames: all of its columns, or none."""
-        wanting = [node.name for node in self.nodes if node.block.inputs]
-        check_inputs(wanting, self.inputs, None if inputs is None else np.shape(inputs), length)
+        _beside.check(self, inputs, length)
 
     def by_block(self, potentials: Gaussian) -> dict[str, Gaussian]:
         """The potentials of each continuous block."""
@@ -259,9 +207,6 @@ class Graph(eqx.Module):
     def sweep(self) -> Callable:
         """sweep(words, args) -> words: the function whose fixed point mean field is."""
         return partial(_sweep.sweep, self.nodes)
-
-    def _record(self, values: list) -> Any:
-        return record(tuple(node.name for node in self.nodes))(*values)
 
     def parts(self) -> dict[str, slice]:
         """The columns of a latent that belong to each continuous block."""
@@ -286,9 +231,7 @@ class Graph(eqx.Module):
         """
         self.check_inputs(inputs, length)
         theta = _habits.theta_of(self, theta, group)
-        last = None if start is None else start._asdict()
-        paths = _simulation.simulate(self, theta, length, key, last, inputs)
-        return self._record([paths[node.name] for node in self.nodes])
+        return _simulation.simulate(self, theta, length, key, start, inputs)
 
     def latent(self, paths: Any) -> Float[Array, "*B T D"]:
         """x: the paths of all continuous blocks side by side."""
@@ -315,7 +258,7 @@ class Graph(eqx.Module):
         """log p(x_t | x_1..x_{t-1}, theta), the states of all discrete blocks summed over; 0 at padding."""
         theta = _habits.theta_of(self, theta, group)
         each = {name: x[:, part] for name, part in self.parts().items()}
-        return _density.log_prob(self, theta, each, mask, self._known(inputs, mask))
+        return _density.log_prob(self, theta, each, mask, _beside.known(self, inputs, mask))
 
     def as_seen(self, q: Any) -> Any:
         """q(theta) without the sticky counts that price a switch: what simulations are drawn from."""
@@ -348,76 +291,8 @@ class Graph(eqx.Module):
         block that has none starts from random stretches, so that its states differ. `inputs` are (T_i, n), or None;
         `groups` are the numbers of the recordings' groups.
         """
-        for i, x in enumerate(latents):
-            self.check_inputs(None if inputs is None else inputs[i], len(x))
-        fitted = [
-            _habits.initialize(self, node, own, said, groups)
-            if node.block.by
-            else node.block.initialize(getattr(self.prior, node.name), node.every_size, own, said, **known)
-            for node, own, said, known in _start.complete(self, latents, states, inputs)
-        ]
-        return self._record(fitted)
+        return _start.initialize(self, latents, states, inputs, groups)
 
     def start(self, q: Any, latents: list, states: list, inputs: list | None = None) -> "Graph":
         """The graph with ordinary parameters that follow from the complete data of `initialize`, and q(theta) of it."""
-        parts, found = self.parts(), []
-        for node, own, said, known in _start.complete(self, latents, states, inputs):
-            x = None if node.driver is None else [path[:, parts[node.driver]] for path in latents]
-            ordinary, of_node = getattr(self.ordinary, node.name), getattr(q, node.name)
-            regressed = lambda: node.block.start(ordinary, of_node, own, said, x, **known)  # noqa: B023, E731
-            found.append(_habits.start(self, node, of_node) if node.block.by else regressed())
-        return dataclasses.replace(self, ordinary=self._record(found))
-
-
-def graph(*, show: str | None = None, solve: Callable | None = None, **blocks: Any) -> Graph:
-    """A latent graph of named blocks: graph(z=Markov(20), x=Dynamics(8, given="z")).
-
-    `show` names the discrete block that stands for all where there is room for one (default: the one nearest to x).
-    GraphError says in one sentence what cannot be inferred.
-
-    Args:
-        show: The name of a discrete block.
-        solve: How mean field finds its fixed point, and how derivatives go through it; None for the usual way.
-        blocks: The blocks by name, parents before or after their children.
-
-    Returns:
-        `Graph`, for `svae.make(shape, pgm=...)`.
-
-    Examples:
-        >>> from svae.pgm import Dynamics, Markov, graph
-        >>> graph(mood=Markov(2), z=Markov(5, given="mood"), x=Dynamics(3, given="z")).discrete
-        {'mood': 2, 'z': 5}
-    """
-    nodes = tuple(_in_place(name, blocks) for name in ordered(blocks, show))
-    of = lambda values: record(tuple(node.name for node in nodes))(*values)  # noqa: E731
-    drivers = [{} if node.driver is None else {"driver": blocks[node.driver].size} for node in nodes]
-    prior = of([node.block.prior(node.every_size, **driver) for node, driver in zip(nodes, drivers, strict=True)])
-    ordinary = of(
-        [_habits.ordinary(node, driver.get("driver", 0)) for node, driver in zip(nodes, drivers, strict=True)]
-    )
-    usual = step_by_step if any(node.block.nonlinear for node in nodes) else implicit
-    made = Graph(prior, nodes, _nearest(nodes) if show is None else show, solve or usual, ordinary)
-    return made.for_groups(0)
-
-
-def _in_place(name: str, blocks: dict[str, Any]) -> Node:
-    sizes = lambda found: tuple(blocks[parent].size for parent in found)  # noqa: E731
-    within, earlier = parents(blocks[name]), names(blocks[name].after)
-    before = tuple(parent for parent in earlier if not blocks[parent].continuous)
-    driver = next((parent for parent in earlier if blocks[parent].continuous), None)
-    return Node(name, blocks[name], within, sizes(within), before, sizes(before), driver)
-
-
-def _nearest(nodes: tuple[Node, ...]) -> str | None:
-    """The first discrete parent of a continuous block."""
-    found = [parent for node in nodes if node.block.continuous for parent in node.parents]
-    return found[0] if found else None
-
-
-def _expected(psi: Any, q: Any) -> Float[Array, " T"]:
-    """E_q psi_t of one block."""
-    return expected_potential(psi, q) if isinstance(psi, Gaussian) else jnp.sum(psi * q.states, -1)
-
-
-def _sum(terms: list) -> Any:
-    return sum(terms[1:], terms[0])
+        return _start.start(self, q, latents, states, inputs)

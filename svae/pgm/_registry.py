@@ -10,7 +10,8 @@ from typing import Any
 from svae.named import Sizes, find
 from svae.pgm._block import AbstractBlock, GraphError, names, parents
 from svae.pgm._check import RESERVED, ordered
-from svae.pgm._graph import Graph, graph
+from svae.pgm._graph import Graph
+from svae.pgm._making import graph
 from svae.pgm._mean_field import implicit, step_by_step
 from svae.pgm.choice import Choice
 from svae.pgm.dynamics import Dynamics

@@ -1,4 +1,4 @@
-"""What a graph shows of q(theta): its conditionals at their mean, and transitions without the price of a switch."""
+"""The block that is shown; of q(theta) conditionals at their mean, and transitions without the price of a switch."""
 
 from typing import Any
 
@@ -17,6 +17,19 @@ from svae.pgm._sweep import Node
 def can_stick(node: Node) -> bool:
     """Whether it is a chain with one table of transitions, which nothing makes lean."""
     return hasattr(node.block, "as_seen") and not (node.parents or node.earlier or node.block.inputs or node.block.by)
+
+
+def sticky(graph: Any) -> str | None:
+    """The name of the shown block, if it can stick."""
+    node = None if graph.shown is None else graph.node(graph.shown)
+    return node.name if node is not None and can_stick(node) else None
+
+
+def paced(graph: Any) -> bool:
+    """Whether the shown block can stick or lean, or any block has durations."""
+    shown = None if graph.shown is None else graph.node(graph.shown)
+    leans = shown is not None and (shown.driver or shown.block.inputs or shown.block.by)
+    return graph.sticky is not None or graph.longest > 1 or bool(leans)
 
 
 def as_seen(graph: Any, q: Any) -> Any:

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from svae.pgm._posterior import keys_of
-from svae.pgm._sweep import Node
+from svae.pgm._sweep import Node, recorded
 
 
-def simulate(graph: Any, theta: Any, length: int, key: PRNGKeyArray, start: Any, inputs: Array | None) -> dict:
+def simulate(graph: Any, theta: Any, length: int, key: PRNGKeyArray, start: Any, inputs: Array | None) -> Any:
     """A path of every block, by name; `start` are paths, of which the last frame counts."""
-    if any(node.earlier for node in graph.nodes):
-        return _frame_by_frame(graph, theta, length, key, start, inputs)
-    return _together(graph, theta, length, key, start, inputs)
+    way = _frame_by_frame if any(node.earlier for node in graph.nodes) else _together
+    paths = way(graph, theta, length, key, None if start is None else start._asdict(), inputs)
+    return recorded(graph.nodes, [paths[node.name] for node in graph.nodes])
 
 
 def states_of(path: Any) -> Any:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from svae.expfam import Gaussian
 from svae.pgm import _nonlinear
-from svae.pgm._block import AbstractBlock, Said, Sizes
+from svae.pgm._block import AbstractBlock, Said, Sizes, record
 
 
 class Node(NamedTuple):
@@ -43,6 +43,11 @@ class Node(NamedTuple):
 
 
 Nodes = tuple[Node, ...]
+
+
+def recorded(nodes: Nodes, values: list) -> Any:
+    """Values as a named tuple with a field for each block."""
+    return record(tuple(node.name for node in nodes))(*values)
 
 
 def after(node: Node, parent: str) -> str:

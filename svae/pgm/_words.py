@@ -1,4 +1,4 @@
-"""What a graph is called in words."""
+"""What a graph is called in words, and its arrows."""
 
 from typing import Any
 
@@ -29,6 +29,13 @@ def title(nodes: tuple[Any, ...]) -> str:
         return "a variational autoencoder"
     plain = not any(getattr(node.block, "add", ()) or node.block.inputs or node.block.by for node in nodes)
     return KNOWN[kinds] if plain and kinds in KNOWN else f"a graph of {_listed([_words(node) for node in nodes])}"
+
+
+def arrows(nodes: tuple[Any, ...]) -> list[tuple[str, str, bool]]:
+    """Every arrow (from, to, whether it comes from the frame before)."""
+    within = [(parent, node.name, False) for node in nodes for parent in node.parents]
+    before = [(parent, node.name, True) for node in nodes for parent in node.earlier]
+    return within + before + [(node.name, node.name, True) for node in nodes if node.block.remembers]
 
 
 def drawn(pgm: Any) -> list[str]:

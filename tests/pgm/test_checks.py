@@ -87,6 +87,7 @@ BROKEN = {
     "z has a parent 'y' that does not exist": {"z": Markov(2, after="y"), "x": x},
     "no continuous block": {"z": z, "y": Choice(2, given="z")},
     "z has no child": {"z": z, "x": Normal(2)},
+    "a, b have only each other for children": {"a": Markov(2, after="b"), "b": Markov(2, after="a"), "x": Normal(2)},
     "x has parents in both": {"z": z, "x": Normal(2, given="z", add="z")},
     "but x wants 2, w wants 3": {"x": Dynamics(2, inputs=2), "w": Dynamics(2, inputs=3)},
     "show='x' must be one of z": {"show": "x", "z": z, "x": x},
