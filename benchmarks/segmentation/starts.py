@@ -33,18 +33,19 @@ class Scored(NamedTuple):
 
 
 def prepared(name: str, data: Path) -> Scored:
-    """Posterior means and places of every frame, as a fit has them before its first step."""
+    """Posterior means and places of every frame in model units, as a fit has them before its first step."""
     import jax.numpy as jnp
 
     import svae
-    from svae.data import preprocessed, recordings, sample_frames
+    from svae.data import recordings, sample_frames
     from svae.fitting import initialize, warm_up
+    from svae.fitting.prepare import prepare
 
     with tempfile.TemporaryDirectory() as scratch:
         part = sets.read(name, data, Path(scratch))
         found = svae.load(part.source, fps=part.fps) if part.source else recordings(part.sequences)
-        model = svae.model_for(found, states=part.true_states)
-        seen = preprocessed(found, model.preprocess)
+        model, ready, _ = prepare(svae.model_for(found, states=part.true_states, held_out=0), found)
+        seen = ready.train
         model = initialize.at_pca(model, initialize.pca_for(model, sample_frames(seen, warm_up.PCA_FRAMES, 0)))
         T, simple, both = max(map(len, seen.sequences)), warm_up._with_standard(model), []
         for y in seen.sequences:

@@ -62,8 +62,8 @@ class Runs(NamedTuple):
     swept: Swept
     ends: np.ndarray
 
-    def only(self, runs: slice) -> "Runs":
-        """Some of them."""
+    def only(self, runs: np.ndarray) -> "Runs":
+        """Some of them, by their numbers."""
         weights, *rest = self.swept
         swept = Swept(weights[:, :, runs], *(values[runs] for values in rest))
         search = self.search._replace(place=self.search.place[runs], durations=self.search.durations[runs])

@@ -23,12 +23,14 @@ from svae.starting.effort import (
     FEWEST,
     LAST,
     MERGERS,
+    PAIR,
     PATIENCE,
     PLACES,
     SETTLE,
     STARTS,
-    compared_runs,
+    compared_starts,
     counted,
+    goes_on,
     sweeps,
 )
 from svae.starting.em import KNOWN_PLACE, Runs, ascend, em, from_labels, merged
@@ -115,22 +117,29 @@ def search(
         runs = yield from counted(from_labels(latents, places, labels, K, dynamic, duration, seed, hurries), [1] * LAST)
         return States(*runs.of(0, K), KNOWN_PLACE, float("nan"), Starts(1, (float("nan"),) * K, duration), K)
     data = list(zip(latents, latents if places is None else places, strict=True))
-    work = sweeps(sum(map(len, latents)), K, compared_runs(places is not None, starts), starts)
+    work = sweeps(sum(map(len, latents)), K, places is not None, starts)
     shares = (0.0,) if places is None else PLACES
     return (yield from counted(_found(data, K, shares, starts, dynamic, duration, seed, hurries), work))
 
 
 def _found(data: list[tuple], K: int, shares: tuple[float, ...], starts: int, dynamic, duration, seed, hurries):
     """The likeliest run with the weight and the duration that are chosen on some of the frames; yields by sweep."""
-    choice = Choice(shares[0], float("nan"), duration)
-    if compared := compared_runs(len(shares) > 1, starts) // len(shares):
-        some, asked = _some(data, COMPARED_FRAMES), [duration] * (compared // 2) + [None] * (compared - compared // 2)
-        runs = yield from em(some, K, np.repeat(shares, compared), asked, dynamic, seed, hurries)
-        choice = _chosen(runs, shares, compared, duration)
-    found = yield from _best(data, K, choice, starts, dynamic, seed, hurries)
+    choice, compared, frames = Choice(shares[0], float("nan"), duration), None, sum(len(x) for x, _ in data)
+    each = compared_starts(frames, K, len(shares) > 1, starts)
+    if each:
+        some, asked = _some(data, COMPARED_FRAMES), [duration] * (each // 2) + [None] * (each - each // 2)
+        compared = yield from em(some, K, np.repeat(shares, each), asked, dynamic, seed, hurries)
+        choice = _chosen(compared, shares, each, duration)
+
+    def best(choice: Choice):
+        if goes_on(frames, each, starts):
+            return _best(_likeliest(compared, choice, starts), choice, K)
+        return _from_new(data, K, choice, starts, dynamic, seed, hurries)
+
+    found = yield from best(choice)
     if choice.duration is None or _largest(found) <= min(0.5 + 1 / found.number, LARGEST) or hurries():
         return found
-    again = yield from _best(data, K, choice._replace(duration=None), starts, dynamic, seed, hurries)
+    again = yield from best(choice._replace(duration=None))
     return again if _largest(again) < _largest(found) else found
 
 
@@ -147,27 +156,46 @@ def _chosen(runs: Runs, shares: tuple[float, ...], starts: int, duration: float 
 
     Of weights at which they agree about as well it is the smallest: a few starts say no more. What explains little of
     the motion, by the number of nats beyond one state for all frames, has no say; a duration that does so is dropped.
+    Of many starts the likelier half has a say: EM ends in many places, and those that are unlikely are not the answer.
     """
-    gain = (runs.worth() - runs.worth_of_one()).reshape(len(shares), starts)
     asks = np.arange(starts) < (starts // 2 if duration is not None else 0)
-    enough = EXPLAINED * gain[0, ~asks].max()
-    holds = np.array(
-        [
-            [gain[i, asks == with_it].max(initial=-np.inf) >= enough for with_it in (True, False)]
-            for i in range(len(shares))
-        ]
-    )
-    holds = holds if enough > 0 else np.ones_like(holds)
-    kept = np.where(asks, holds[:, :1], holds[:, 1:])
-    stability = np.array([_agreement(runs.labels(i * starts + np.flatnonzero(kept[i]))) for i in range(len(shares))])
+    sides = [
+        [_likelier(runs, i * starts + np.flatnonzero(asks == with_it)) for with_it in (True, False)]
+        for i in range(len(shares))
+    ]
+    gain = runs.worth() - runs.worth_of_one()
+    enough = EXPLAINED * gain[sides[0][1]].max()
+    holds = lambda side: len(side) > 0 and (enough <= 0 or gain[side].max() >= enough)  # noqa: E731
+    kept = [[run for side in both if holds(side) for run in side] for both in sides]
+    stability = np.array([_agreement(runs.labels(numbers)) for numbers in kept])
     best = int(np.flatnonzero(stability >= np.nanmax(stability) - AS_STABLE)[0]) if len(shares) > 1 else 0
-    return Choice(shares[best], float(stability[best]), duration if holds[best, 0] else None)
+    return Choice(shares[best], float(stability[best]), duration if holds(sides[best][0]) else None)
 
 
-def _best(data: list[tuple], K: int, choice: Choice, starts: int, dynamic, seed, hurries):
-    """The likeliest of some runs; yields after each sweep of EM."""
+def _likelier(runs: Runs, numbers: np.ndarray) -> np.ndarray:
+    """The likelier half of the runs with these numbers, and at least two of them."""
+    order = np.argsort(-runs.swept.log_likelihood[numbers], kind="stable")
+    return numbers[np.sort(order[: max(PAIR, len(numbers) // 2)])]
+
+
+def _likeliest(runs: Runs, choice: Choice, starts: int) -> Runs:
+    """So many of the runs that have the weight and the duration of the choice."""
+    asks = np.isfinite(runs.search.durations)
+    same = (runs.search.place == choice.share) & (asks == (choice.duration is not None))
+    numbers = np.flatnonzero(same)
+    return runs.only(numbers[np.argsort(-runs.swept.log_likelihood[numbers], kind="stable")[:starts]])
+
+
+def _from_new(data: list[tuple], K: int, choice: Choice, starts: int, dynamic, seed, hurries):
+    """The best of new starts on all frames; yields after each sweep of EM."""
     runs = yield from em(data, K, np.repeat(choice.share, starts), [choice.duration] * starts, dynamic, seed, hurries)
+    return (yield from _best(runs, choice, K))
+
+
+def _best(runs: Runs, choice: Choice, K: int):
+    """The likeliest of some runs, with as many of K states as are paid for; yields after each sweep of EM."""
     runs = yield from _paid_for(runs)
+    starts = len(runs.swept.log_likelihood)
     best, number = int(np.argmax(runs.swept.log_likelihood)), runs.swept.weights.shape[-1]
     own, *others = (runs.labels([r])[0] for r in sorted(range(starts), key=lambda r: r != best))
     compared = Starts(starts, tuple(map(float, found_again(own, others, K))), choice.duration)

@@ -10,7 +10,7 @@ from svae.data.scores import adjusted_rand_index, bout_lengths, matched, purity
 from svae.starting import find_states, search
 from svae.starting.actions import action_features, kmeans, smooth
 from svae.starting.chains import forward_backward
-from svae.starting.effort import COMPARED_FRAMES, effort, sweeps
+from svae.starting.effort import COMPARED_FRAMES, compared_starts, effort, goes_on, sweeps
 from svae.starting.em import LOW_COST
 
 
@@ -147,14 +147,25 @@ def shares_and_states(K, frames, *, hurries=lambda: False, places=False):
 @pytest.mark.parametrize("K", [1, 3, 20])
 def test_the_effort_of_a_search_is_that_of_its_sweeps(K):
     assert effort(10_000, K, places=False, starts=1) == 2 * effort(5000, K, places=False, starts=1)
-    places = effort(COMPARED_FRAMES, K, places=True) - effort(COMPARED_FRAMES, K, places=False)
-    alone = effort(COMPARED_FRAMES, K, places=False) - 4 * effort(COMPARED_FRAMES, K, places=False, starts=1)
-    assert places == 7 * alone  # 16 runs are compared, and 2 where there is no place
+    places = effort(10_000, K, places=True) - effort(10_000, K, places=False)
+    alone = effort(10_000, K, places=False) - 4 * effort(10_000, K, places=False, starts=1)
+    each = compared_starts(COMPARED_FRAMES, K, places=True, starts=4)
+    assert places == (4 * each / 2 - 1) * alone  # runs with 4 weights of the place are compared, and 2 without
     again = effort(20_000, K, places=True) - effort(20_000, K, places=False)
     assert again == places  # on no more than so many frames
     if K == 3:
         shares, _ = shares_and_states(K, 60)
-        assert len(shares) >= len(sweeps(60, K, 2, 4)) and shares[0] == 0 and sorted(shares) == shares
+        assert len(shares) >= len(sweeps(60, K, False, 4)) and shares[0] == 0 and sorted(shares) == shares
+
+
+def test_few_frames_have_more_starts_and_these_are_taken_further():
+    """EM of two states that follow each other rarely ends in many places: from 4 starts of each kind it finds them."""
+    assert [compared_starts(frames, 10, True, 4) for frames in (100, 1000, 2000, 10**6)] == [16, 10, 4, 4]
+    assert compared_starts(100, 10, False, 4) == 2 and compared_starts(100, 10, True, 1) == 0
+    few, many = (effort(frames, 2, places=True) for frames in (1000, 6001))
+    assert goes_on(1000, 16, 4) and not goes_on(6001, 16, 4) and not goes_on(1000, 4, 4)
+    shares, found = shares_and_states(3, 300, places=True)
+    assert shares[0] == 0 and sorted(shares) == shares and found.starts.number == 4 and few < many
 
 
 def test_a_search_in_a_hurry_ends_within_a_few_sweeps_with_all_its_states():
