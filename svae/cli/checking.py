@@ -49,8 +49,9 @@ def check(
             rest of the body get one of their own beside it, such as check-points.png.
     """
     import svae.data
-    from svae.fitting.defaults import suited
+    from svae.fitting.defaults import components, suited, usual_dimensions
     from svae.fitting.prepare import said_of_wild
+    from svae.fitting.scree import in_words
 
     use_compilation_cache()
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
@@ -60,6 +61,9 @@ def check(
     config = Config.make({**suited(chosen, recordings), **chosen})
     notes += of_config(recordings, config)
     notes += said_of_wild(recordings, before := svae.data.find_preprocess(recordings, config))
+    seen = svae.data.preprocessed(recordings, before)
+    scree, usual = components(seen, config.latent_dim), usual_dimensions(seen, config)
+    held = in_words(scree, config.latent_dim, usual=usual)
     notes += [] if run is None else _against(run, recordings)
     scale = _scale(recordings)
     found = [_look(recordings, i, scale) for i in range(len(recordings.names))]
@@ -73,6 +77,7 @@ def check(
             "frames_per_second": frame_rate(recordings),
             "notes": notes,
             "forecast": None if forecast is None else forecast._asdict(),
+            "components": scree._asdict() | {"latent_dim": config.latent_dim, "in_words": held},
             "figure": drawn,
             "figure_of_points": points,
         }
@@ -81,8 +86,8 @@ def check(
     print_table(data, list(rows[0]), [list(row.values()) for row in rows])
     if forecast is not None:
         print(f"A fit of {model}: {_cost.words(forecast, config)}, and about {forecast.memory_gb:.1f} GB of memory.")
-    for note in notes:
-        print(note)
+    for sentence in [held, *notes]:
+        print(sentence)
     print(f"figure: {' and '.join(filter(None, [drawn, points]))}" if drawn else "no figure", file=sys.stderr)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from svae.config import Config, ConfigError
 from svae.data import Recordings
 from svae.data.recordings import safe_names
+from svae.fitting.scree import Scree
 from svae.runs import _provenance
 from svae.runs._folder import (
     BASELINES,
@@ -28,6 +29,7 @@ from svae.runs._null import doubts, read_null
 from svae.runs._posterior import Bout, Posterior, blocks_of, read_bouts, read_posterior, read_states
 from svae.runs._quality import Quality, read_quality
 from svae.runs._quality import as_counted as quality_as_counted
+from svae.runs._scree import read_scree
 from svae.runs._stability import Stability, Unknown, stability
 from svae.runs._stability import as_counted as stability_as_counted
 from svae.runs._warnings import of_states, rising
@@ -202,6 +204,10 @@ class Run:
     def null(self) -> Null:
         """The recordings beside others without states, or without dynamics; why not, where it is not known."""
         return read_null(self.path)
+
+    def scree(self) -> Scree:
+        """What the first principal components of the training frames hold; why not, where it is not known."""
+        return read_scree(self.path)
 
     @property
     def names(self) -> dict[int, str]:

@@ -14,8 +14,9 @@ import pytest
 
 from svae.cli import main
 from svae.experiments._figures import style
+from svae.fitting.scree import scree_of, unknown
 from svae.report import movies, report
-from svae.report._drawings import _about, _of_trust, drawings
+from svae.report._drawings import _about, _of_components, _of_trust, drawings
 from svae.report._dynamics import conditionals
 from svae.report._material import gather
 from svae.report._palette import palette
@@ -23,6 +24,7 @@ from svae.report._report import page_text
 from svae.report._training import training
 from svae.report._words import summary, warnings
 from svae.runs import Run, RunError, ranking, verdict, words
+from svae.runs._scree import keep_scree
 from tests.report.conftest import FPS, answered, line
 
 OPEN = {"meta", "img", "br", "hr", "link"}  # tags without an end
@@ -103,6 +105,21 @@ def test_where_the_recordings_are_gone_the_page_says_so(run, tmp_path):
     assert "forecast" not in names and "latents" in names and "gone.npz" in text
     with pytest.raises(RunError, match=r"movies need the recordings again: .*gone\.npz"):
         next(movies(Run(copy)))
+
+
+def test_what_components_hold_is_drawn_or_why_not_is_said(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    copy = Run(tmp_path / "copy")
+    page = lambda drawn: page_text(gather(copy), drawn, [b""] * len(drawn))  # noqa: E731
+    drawn = lambda: list(_of_components(gather(copy)))  # noqa: E731
+    assert drawn() == [] and "hold is not known: the run is of an older version" in page([])
+    keep_scree(copy.path, scree_of(np.array([0.7, 0.95, 1.0]), 2))
+    with style():
+        (found,) = drawn()
+    assert (found.name, found.section) == ("scree", "latents") and "first 2 principal components" in page([found])
+    assert "a fit takes 3" in found.words and "hold is not known" not in page([found])  # of 3 columns all
+    keep_scree(copy.path, unknown("the recognition network is your own"))
+    assert drawn() == [] and "is not known: the recognition network is your own." in page([])
 
 
 def test_states_that_people_merged_are_one(run, tmp_path):
