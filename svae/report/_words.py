@@ -11,6 +11,7 @@ from svae.report._trust import beaten, compared, disagreement, nats
 from svae.runs._null import doubts
 from svae.runs._quality import suspects, warning
 from svae.runs._stability import overruled
+from svae.runs._warnings import all_used, more_states
 
 FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
 FEW = 3  # recordings, below which nothing is held out whole
@@ -114,8 +115,8 @@ def _count(number, one, many):
 
 def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
-    by_block = {_bout_length, _unused, _one_state, _rushed, hardly}
-    checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
+    by_block = {_bout_length, _unused, _all_used, _one_state, _rushed, hardly}
+    checks = (_unfinished, _not_finite, _bout_length, _unused, _all_used, _one_state, _rushed, _falling, _few, _frozen)
     checks += (disagreement, hardly, beaten)
     said = [(p, check(p)) for check in checks for p in (material.each if check in by_block else (material,))]
     return [
@@ -175,6 +176,11 @@ def _unused(material):
     if idle < max(2, len(material.usage) // 2):
         return ""
     return f"{idle} of {len(material.usage)} states have less than 1 % of the frames; fewer --states would suffice."
+
+
+def _all_used(material):
+    used = len(material.states) if material.pgm.discrete else 0
+    return all_used(used, material.most, more=more_states(material.config, material.block)) if used else ""
 
 
 def _one_state(material):

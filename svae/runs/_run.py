@@ -32,7 +32,7 @@ from svae.runs._quality import as_counted as quality_as_counted
 from svae.runs._scree import read_scree
 from svae.runs._stability import Stability, Unknown, stability
 from svae.runs._stability import as_counted as stability_as_counted
-from svae.runs._warnings import of_states, rising
+from svae.runs._warnings import more_states, of_states, rising
 from svae.starting import Null
 
 FORMAT = 2  # 1: bouts without a frame rate were in columns called seconds
@@ -225,11 +225,14 @@ class Run:
         if not (self.path / BOUTS).exists():
             return said
         try:
-            found = [said for part in self.each() for said in of_states(part._shares(), part.block or "")]
+            found = [said for part in self.each() for said in part._of_states()]
             found += doubts(self.null())
         except RunError as error:
             return [*said, f"{error}."]
         return [*said, *found, *rising(self.metrics())]
+
+    def _of_states(self) -> list[str]:
+        return of_states(self._shares(), self.block or "", more_states(self.config, self.block))
 
     def _shares(self) -> list[float]:
         """The share of the frames of each state as people count them, of those that are left."""

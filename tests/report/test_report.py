@@ -162,6 +162,8 @@ def test_warnings_tell_what_looks_wrong(run):
     one = dict(list(material.posteriors.items())[:1])
     assert "only 1 recording" in said(material._replace(posteriors=one))
     assert "one state" in said(material._replace(usage=np.array([1.0, 0.0, 0.0])))
+    assert "All 3 states are in use" not in said(material._replace(usage=np.array([0.5, 0.5, 0.0])))
+    assert said(material._replace(usage=np.array([0.4, 0.3, 0.3]))).count("try `--states 6`.") == 1
     (run.path / "metrics.jsonl").rename(run.path / "kept.jsonl")
     try:
         (run.path / "metrics.jsonl").write_text("".join(line(*step) for step in FALLING))
