@@ -240,6 +240,6 @@ def _accuracy(material: Material, ahead: Any) -> str:
     known = "" if ahead.held_out else " The fit has seen most of these frames."
     return (
         f"{len(ahead.names)} stretches of {material.duration(len(ours)):.2g} {material.unit} in {many}, predicted from "
-        f"what went before: the error is {better} that of repeating the last frame, and {inside:.0f} % of the truth "
-        f"lies in the {100 * LEVELS[-1]:.0f} % interval.{known}"
+        f"what went before: the error (root mean square) is {better} that of repeating the last frame, and "
+        f"{inside:.0f} % of the truth lies in the {100 * LEVELS[-1]:.0f} % interval.{known}"
     )

@@ -205,9 +205,12 @@ def _falling(material):
     rise = max(held) - held[0]
     if max(held) - max(held[-2:]) <= FALL * max(rise, abs(max(held)) * 0.01):  # one low measurement is chance
         return ""
+    kept = material.config.patience is not None
+    remedy = "The model before the fall is kept; more recordings" if kept else "Fit for fewer steps, set patience, or"
+    remedy += " would help." if kept else " add recordings."
     return (
         f"The held-out bound fell from {number(max(held))} to {number(held[-1])}: the model begins to overfit "
-        "the recordings that it is trained on. Fit for fewer steps, set patience, or add recordings."
+        f"the recordings that it is trained on. {remedy}"
     )
 
 
@@ -224,5 +227,5 @@ def _frozen(material):
     x = np.concatenate([p.mean for p in material.posteriors.values()])
     still = int(np.sum(x.std(0) < 1e-3 * max(float(x.std()), 1e-12)))
     return (
-        f"{still} of {x.shape[1]} latent dimensions do not move; a smaller latent_dim would suffice." if still else ""
+        f"{still} of {x.shape[1]} latent dimensions do not move; a smaller --latent-dim would suffice." if still else ""
     )

@@ -23,6 +23,7 @@ from svae.report._encode import write_movie
 from svae.report._look import find_look, paint
 from svae.report._material import gather
 from svae.report._motion import centre, middle, turned, usual
+from svae.report._pose import _free_side
 from svae.report._skeleton import keep, sides
 from svae.report._video import crop, filmed
 from svae.report._wild import in_words as of_wild
@@ -220,6 +221,14 @@ def test_left_points_are_on_the_left_whichever_way_y_points(walked):
     flipped = [[x, -y] for x, y in posture.tolist()]
     names = sides(NAMES)
     assert not _upwards(names, posture, 2) and _upwards(names, np.array(flipped), 2) and _upwards(("",) * 7, posture, 3)
+
+
+def test_the_name_of_a_point_stands_where_no_line_leaves_it():
+    xy = np.array([(0, 0), (1, 0), (0, 1), (-1, 0), (1, 1)], float)
+    edges = ((0, 1), (0, 2), (0, 3))
+    np.testing.assert_allclose(_free_side(edges, xy, 0), [0, -1], atol=1e-12)  # lines go right, up and left
+    np.testing.assert_allclose(_free_side(edges, xy, 1), [1, 0], atol=1e-12)  # away from its only line
+    np.testing.assert_allclose(_free_side(edges, xy, 4), [0, 1])  # above, without a line
 
 
 def test_figures_of_states_name_their_points_and_fold_the_dynamics(walked):

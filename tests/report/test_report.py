@@ -19,6 +19,7 @@ from svae.report import movies, report
 from svae.report._drawings import _about, _of_components, _of_trust, drawings
 from svae.report._dynamics import conditionals
 from svae.report._material import gather
+from svae.report._page import paragraphs
 from svae.report._palette import palette
 from svae.report._report import page_text
 from svae.report._training import training
@@ -185,6 +186,40 @@ def test_a_target_that_the_data_overruled_is_named(run, tmp_path):
 
 
 FALLING = [(1, -9.0, -10.0), (2, -5.0, -5.0), (3, None, -7.0), (4, -4.0, -8.0)]
+
+
+def test_no_legend_of_training_lies_over_a_curve(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    parts = {"log_likelihood": -4.0, "local_kl": 1.0, "global_kl": 0.5, "weights_kl": 0.0}
+    lines = [json.loads(line(s, -9.0 + 4 * np.tanh(s / 9), -9.5 + 3 * np.tanh(s / 9))) | parts for s in range(40)]
+    (tmp_path / "copy" / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with style():
+        figure = training(gather(Run(tmp_path / "copy")))
+        figure.draw_without_rendering()
+    for axes in figure.axes[:2]:
+        box, late = axes.get_legend().get_window_extent(), slice(20, None)
+        for curve in axes.lines:
+            x, y = axes.transData.transform(np.column_stack(curve.get_data())[late]).T
+            assert not np.any((x > box.x0) & (x < box.x1) & (y < box.y1) & (y > box.y0))
+
+
+def test_no_line_of_the_page_ends_within_an_option():
+    shown = paragraphs(["Try `--states 6`, or --latent-dim 3; a--b and <b> stay."])
+    assert shown.count('<span class="option">') == 2 and '<span class="option">--latent-dim</span> 3' in shown
+    assert "a--b and &lt;b&gt;" in shown and '<code><span class="option">--states</span> 6</code>' in shown
+
+
+def test_a_fall_that_patience_has_mended_asks_for_nothing_but_recordings(run):
+    material = gather(run)
+    patient = type(material.config).make(material.config.to_dict() | {"patience": 4})
+    kept = run.path / "metrics.jsonl"
+    before = kept.read_text()
+    try:
+        kept.write_text("".join(line(*step) for step in FALLING))
+        asks, waits = (" ".join(warnings(material._replace(config=c))) for c in (material.config, patient))
+    finally:
+        kept.write_text(before)
+    assert "set patience" in asks and "is kept" in waits and "set patience" not in waits
 
 
 def test_what_tells_whether_to_trust_a_fit(run, tmp_path):
