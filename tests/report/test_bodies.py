@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from svae import runs
-from svae.cli.checking import _points
+from svae.cli import main
+from svae.cli.checking import _entries, _points, _short
 from svae.config import Config
 from svae.data import DataError, find_preprocess, load, recordings
 from svae.experiments._figures import style
@@ -312,6 +313,17 @@ def test_points_far_from_the_body_are_shown_before_and_after(walked):
     assert len([axes for part in made.subfigs for axes in part.axes]) == 2 * 2 + 1
     assert f"{100 * 3 / (T * P):.2g} % of all" in of_wild(found)
     assert not wild(before, body).frames
+
+
+def test_check_names_recordings_and_entries_whatever_their_letters(tmp_path, capsys):
+    y = np.random.default_rng(0).normal(size=(40, 2)).cumsum(0)
+    file = tmp_path / "走る $x_1.csv"
+    np.savetxt(file, y, delimiter=",", header="speed $,angle of the left leg", comments="")
+    assert main(["check", str(file), "--figure", str(tmp_path / "a.png")]) == 0 and (tmp_path / "a.png").exists()
+    assert "principal components, one for each latent dimension" in capsys.readouterr().out
+    assert _entries(load(file), (2,)) == ["speed $", "angle of the left leg"]
+    assert _entries(recordings(y), (2, 3)) == [f"entry {i}" for i in range(6)]
+    assert _short("angle of the left leg") == "angle of the …" and _short("a$") == r"a\$"
 
 
 def test_check_draws_them_without_a_run(walked):
