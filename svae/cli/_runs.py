@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from svae.cli._machine import use_compilation_cache
-from svae.cli._print import say
+from svae.cli._print import report, say
 
 WORSE = 2.0  # times the median error of the training recordings
 IN_USE = 0.01  # of all frames that a state in use has at least
@@ -157,6 +157,31 @@ def new_folder(wanted: Path) -> Path:
     return found
 
 
+def report_run(found: dict[str, Any], json: bool) -> None:
+    """A summary as JSON, or as a table without bouts, but with a reason, where there are no states."""
+    if not (json or found["states"]):
+        of_states = ("states_in_use", "bouts", "median_bout", "target_duration")
+        found = {name: value for name, value in found.items() if not name.startswith(of_states)}
+        found |= {"states": f"none, since {found['model']} is a model without states"}
+    report(found, found["run"], json)
+
+
+def states_of(run: Any) -> int | None:
+    """How many states there are at most, of several blocks those of the shown one; None where there are none."""
+    from svae.config import OWN
+    from svae.named import tables_of
+
+    config = run.config
+    if config.model == OWN and not config.latent:  # a graph that only its model knows
+        found = run.quality()
+        return None if found is None or len(found.frames) < 2 else len(found.frames)
+    graph = config.tables() if config.latent else tables_of(config.model, config.to_dict())
+    if not isinstance(graph, dict):  # of an installed package
+        return graph.states if graph.discrete else None
+    known = [table["states"] for table in graph.values() if "states" in table]
+    return next(iter(run.blocks.values()), None) or max(known, default=None)
+
+
 def summary(run: Any) -> dict[str, Any]:
     """How a run stands, in a few values."""
     provenance, lines, config = run.provenance(), run.metrics(), run.config
@@ -165,7 +190,7 @@ def summary(run: Any) -> dict[str, Any]:
         "run": str(run.path),
         "status": provenance["status"],
         "model": config.model,
-        "states": config.states,
+        "states": states_of(run),
         "latent_dim": config.latent_dim,
         "recordings": len(provenance["data"]),
         "frames": sum(entry["frames"] for entry in provenance["data"]),

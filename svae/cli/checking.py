@@ -1,6 +1,7 @@
 """The verb check: what is in data before a fit, and what a fit of them will take."""
 
 import itertools
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ FAR = 8.0  # robust standard deviations from the median that make an outlier
 SAMPLED = 4000  # frames that median and spread are taken from
 UNEVEN = 0.5  # a step of time that differs by this share from the usual one
 BINS = 100  # of time in the figure
+SHOWN, LONGEST = 5, 14  # entries of a frame that are drawn, and letters of a name
 
 
 @verb
@@ -49,8 +51,9 @@ def check(
             rest of the body get one of their own beside it, such as check-points.png.
     """
     import svae.data
-    from svae.fitting.defaults import suited
+    from svae.fitting.defaults import components, suited, usual_dimensions
     from svae.fitting.prepare import said_of_wild
+    from svae.fitting.scree import in_words
 
     use_compilation_cache()
     recordings = svae.data.load(data, fps=fps, dataset=dataset)
@@ -60,6 +63,9 @@ def check(
     config = Config.make({**suited(chosen, recordings), **chosen})
     notes += of_config(recordings, config)
     notes += said_of_wild(recordings, before := svae.data.find_preprocess(recordings, config))
+    seen = svae.data.preprocessed(recordings, before)
+    scree, usual = components(seen, config.latent_dim), usual_dimensions(seen, config)
+    held = in_words(scree, config.latent_dim, usual=usual)
     notes += [] if run is None else _against(run, recordings)
     scale = _scale(recordings)
     found = [_look(recordings, i, scale) for i in range(len(recordings.names))]
@@ -73,6 +79,7 @@ def check(
             "frames_per_second": frame_rate(recordings),
             "notes": notes,
             "forecast": None if forecast is None else forecast._asdict(),
+            "components": scree._asdict() | {"latent_dim": config.latent_dim, "in_words": held},
             "figure": drawn,
             "figure_of_points": points,
         }
@@ -81,8 +88,8 @@ def check(
     print_table(data, list(rows[0]), [list(row.values()) for row in rows])
     if forecast is not None:
         print(f"A fit of {model}: {_cost.words(forecast, config)}, and about {forecast.memory_gb:.1f} GB of memory.")
-    for note in notes:
-        print(note)
+    for sentence in [held, *notes]:
+        print(sentence)
     print(f"figure: {' and '.join(filter(None, [drawn, points]))}" if drawn else "no figure", file=sys.stderr)
 
 
@@ -181,11 +188,14 @@ def _points(recordings, before):
 
 def _try_to_draw(file, draw) -> str | None:
     """The figure's path; without matplotlib, a place to write or anything to draw None, with a sentence or without."""
+    import warnings
+
     from svae.config import ConfigError
     from svae.experiments._figures import style, write_atomically
 
     try:
-        with style():
+        with style(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # letters that the font has not
             if (drawn := draw()) is None:
                 return None
             ending = file.suffix.removeprefix(".") or "png"
@@ -207,28 +217,52 @@ def _binned(share):
 
 
 def _draw(recordings, found, scale):
+    """Left what is missing, in the middle some entries of the first recording, right the values of all."""
     import numpy as np
 
     from svae.data import sample_frames, seconds
-    from svae.experiments._figures import new_figure
+    from svae.experiments._figures import BLUE, GREY, new_figure
 
     figure = new_figure(11.0, 3.6)
     left, middle, right = figure.subplots(1, 3)
     share = np.stack([_binned(f["missing"]) for f in found[:60]])
     most = max(1.0, 100 * float(share.max()))
     picture = left.imshow(100 * share, aspect="auto", cmap="Greys", vmin=0, vmax=most, interpolation="nearest")
-    figure.colorbar(picture, ax=left)
-    left.set(title="missing entries, %", xlabel="time, % of the recording", ylabel="recording")
-    left.set(yticks=range(0, len(share), 1 + len(share) // 10))
-    y = np.asarray(recordings.sequences[0][:2000]).reshape(min(len(recordings.sequences[0]), 2000), -1)
-    shown = np.unique(np.linspace(0, y.shape[1] - 1, 5).astype(int))
+    if share.any():
+        figure.colorbar(picture, ax=left)
+    left.set(title="missing entries, %" if share.any() else "no entry is missing", xlabel="time, % of the recording")
+    rows = range(0, len(share), 1 + len(share) // 10)
+    left.set_yticks(rows, [_short(recordings.names[i]) for i in rows], fontsize=9)
+    y = np.asarray(recordings.sequences[0][:2000])
+    names, y = _entries(recordings, y.shape[1:]), y.reshape(len(y), -1)
+    shown = np.unique(np.linspace(0, y.shape[1] - 1, SHOWN).astype(int))
     median, spread = scale
     z = (y[:, shown] - median[shown]) / np.where(spread[shown] > 0, spread[shown], 1)
-    middle.plot(seconds(recordings, 0)[: len(y)], z + 6 * np.arange(len(shown)), linewidth=0.8)
-    middle.set(title=f"{recordings.names[0]}: {len(shown)} entries", xlabel="time", yticks=[])
+    middle.plot(seconds(recordings, 0)[: len(y)], z + 6 * np.arange(len(shown)), color=BLUE, linewidth=0.8)
+    middle.set(title=_short(recordings.names[0]), xlabel="frames" if frame_rate(recordings) is None else "seconds")
+    middle.set_yticks(6 * np.arange(len(shown)), [_short(names[i]) for i in shown], fontsize=9)
     rows = sample_frames(recordings, SAMPLED, seed=0)
     values = ((rows.reshape(len(rows), -1) - median) / np.where(spread > 0, spread, np.inf)).ravel()
-    right.hist(np.clip(values[np.isfinite(values)], -12, 12), bins=97, log=True)
-    right.axvline(-FAR, color="k", linewidth=0.8), right.axvline(FAR, color="k", linewidth=0.8)
-    right.set(title="values in robust sd", xlabel=f"beyond ±{FAR:g}: outliers", ylabel="entries")
+    right.hist(np.clip(values[np.isfinite(values)], -12, 12), bins=97, log=True, color=BLUE)
+    for edge in (-FAR, FAR):
+        right.axvline(edge, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    right.set(title="all values", ylabel="how many")
+    right.set_xlabel(f"spreads from the median\nbeyond ±{FAR:g} are outliers")
     return figure
+
+
+def _entries(recordings, event) -> list[str]:
+    """A name for each entry of a frame: of its column, of its point and coordinate, or its number."""
+    from svae.data import layout_of
+
+    names = layout_of(recordings).names
+    if len(event) == 1 and len(names) == event[0]:
+        return list(names)
+    if len(event) == 2 and len(names) == event[0]:
+        return [f"{name} {'xyz'[c] if event[1] <= 3 else c}" for name in names for c in range(event[1])]
+    return [f"entry {i}" for i in range(math.prod(event))]
+
+
+def _short(name: str) -> str:
+    """A name that is not too long, and not taken for a formula."""
+    return (name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…").replace("$", r"\$")

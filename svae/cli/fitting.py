@@ -10,8 +10,8 @@ from svae.cli._app import Json, command, verb
 from svae.cli._doubts import of_config, of_data
 from svae.cli._machine import use_compilation_cache, use_few_heaps
 from svae.cli._options import in_frames, limit_of, options_of
-from svae.cli._print import report, say
-from svae.cli._runs import frame_rate, new_folder, stem, summary
+from svae.cli._print import say
+from svae.cli._runs import frame_rate, new_folder, report_run, stem, summary
 from svae.cli._together import Processes, together
 from svae.config import Config, ConfigError
 
@@ -104,7 +104,7 @@ def fit(
         watch.reserve = 0.0 if limit is None else min(BASELINES, limit * SHARE)
         train(run, recordings, watch, resume, json, f"svae fit --resume --out {run.path}")
         _compare(run, recordings, watch)
-        report(summary(run), str(run.path), json)
+        report_run(summary(run), json)
         say(run.warnings()[len(run.provenance().get("notes") or []) :])
     return None
 
@@ -168,7 +168,7 @@ def rerun(run: Path, /, *, out: Path | None = None, json: Json = False):
         source = first.provenance()["source"]
         again = waited(lambda: start(out, recordings, first.config, source=source, command=command.get()), watch)
         train(again, recordings, watch, False, json, f"svae fit --resume --out {again.path}")
-    report(summary(again) | _comparison(first, again), str(out), json)
+    report_run(summary(again) | _comparison(first, again), json)
 
 
 def _started(source, out, options):

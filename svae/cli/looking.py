@@ -9,7 +9,7 @@ from svae.cli._app import Json, _version, verb
 from svae.cli._errors import USAGE
 from svae.cli._machine import examine, use_compilation_cache
 from svae.cli._print import print_json, print_table, report, say
-from svae.cli._runs import IN_USE, frame_rate, summary
+from svae.cli._runs import IN_USE, frame_rate, report_run, summary
 
 REFRESH = 1.0  # seconds
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -102,7 +102,7 @@ def _show_run(run, path, json):
         trust = {"found_again": again, "null": as_dict(null), "null_in_words": in_words(null)}
         print_json(summary(run) | {"states_one_by_one": rows} | trust | {"warnings": faults})
         return
-    report(summary(run), path, False)
+    report_run(summary(run), False)
     for part, found, _ in parts:
         _print_states(f"states of {part.block}" if part.block else "states", found)
     for sentence in [*again, *in_words(null), *faults]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from svae.config import OWN, Config
 from svae.data import Recordings, bout_frames, find_preprocess, layout_of, preprocessed, recordings, sample_frames
+from svae.fitting.scree import Scree, cumulated, scree_of
 from svae.model import SVAE, make, pgm_of
 from svae.pgm import Graph
 
@@ -40,7 +41,7 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
     if not pgm.independent and max(map(len, data.sequences)) > LONG_FRAMES:
         found |= {"window": WINDOW, "overlap": _overlap(pgm, found | options)}
     frames = sample_frames(seen, SAMPLED_FRAMES, seed=0)
-    if "latent_dim" not in options and config.model != OWN and config.likelihood in CONTINUOUS:
+    if "latent_dim" not in options and _has_components(config):
         found["latent_dim"] = dimensions(frames, seen.frames)
     if not pgm.independent and not {"network", "hidden"} & set(options):
         found["linear"] = LINEAR
@@ -51,11 +52,41 @@ def suited(options: dict[str, Any], data: Recordings) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in options}
 
 
+def usual_dimensions(seen: Recordings, config: Config) -> int | None:
+    """How many latent dimensions a fit takes that is given none; None where the data do not say it.
+
+    `seen` are recordings after preprocessing.
+    """
+    if not _has_components(config):
+        return None
+    return dimensions(sample_frames(seen, SAMPLED_FRAMES, seed=0), seen.frames)
+
+
+def components(seen: Recordings, D: int) -> Scree:
+    """What principal components of recordings hold, and a fit with D dimensions of them; `seen` as above."""
+    return scree_of(cumulated(spectrum(sample_frames(seen, SAMPLED_FRAMES, seed=0))), D)
+
+
+def _has_components(config: Config) -> bool:
+    return config.model != OWN and config.likelihood in CONTINUOUS
+
+
 def dimensions(frames: np.ndarray, recorded: int) -> int:
     """How many latent dimensions hold nearly all of frames (N, *event), of `recorded` ones that there are.
 
-    Of few columns none is left out unless the others determine it, or there are too few frames for more than 8. Columns
-    count in units of their own, as they do in a fit; images and points share one.
+    Of few columns none is left out unless the others determine it, or there are too few frames for more than 8.
+    """
+    variance = spectrum(frames)
+    columns = int(np.prod(frames.shape[1:]))
+    few = columns <= FEW_COLUMNS
+    enough = np.searchsorted(np.cumsum(variance), (ALL if few else HELD) * variance.sum()) + 1
+    return int(min(enough, len(variance), max(MOST, recorded // FRAMES_EACH) if few else MOST))
+
+
+def spectrum(frames: np.ndarray) -> np.ndarray:
+    """The variance of each principal component of frames (N, *event), the largest first, up to a factor.
+
+    Columns count in units of their own, as they do in a fit; images and points share one.
     """
     rows = frames.reshape(len(frames), -1).astype(float)
     seen = np.isfinite(rows)
@@ -65,10 +96,7 @@ def dimensions(frames: np.ndarray, recorded: int) -> int:
         away = away / np.where(sd > 0, sd, 1)
     away = away[:: max(1, len(away) // LARGE)] if away.shape[1] > LARGE else away
     products = away.T @ away if len(away) > away.shape[1] else away @ away.T
-    variance = np.maximum(np.linalg.eigvalsh(products)[::-1], 0)
-    few = rows.shape[1] <= FEW_COLUMNS
-    enough = np.searchsorted(np.cumsum(variance), (ALL if few else HELD) * variance.sum()) + 1
-    return int(min(enough, len(variance), max(MOST, recorded // FRAMES_EACH) if few else MOST))
+    return np.maximum(np.linalg.eigvalsh(products)[::-1], 0)
 
 
 def _overlap(pgm: Graph, known: dict[str, Any]) -> int:

@@ -14,6 +14,7 @@ from svae import expfam
 from svae.data import Beside
 from svae.data.beside import FREE, NOTHING
 from svae.expfam import Gaussian
+from svae.fitting.scree import ENOUGH_IN_WORDS, Scree, cumulated, enough_of, percent, scree_of, unknown
 from svae.model import SVAE, of_labels
 from svae.nets import (
     START_SD,
@@ -45,9 +46,6 @@ SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
 FILLINGS = 10  # rounds in which missing entries are filled in before PCA
 PINNED = 1e4  # precision that holds x at a warm latent
-
-
-ENOUGH = 0.9  # of the variance, which the smallest sufficient number of latent dimensions holds
 LEAST_NOISE = (0.03, 0.1)  # of the sd of the data: where nothing is left to noise, and elsewhere
 
 
@@ -75,16 +73,22 @@ def pca(frames: np.ndarray, D: int) -> PCA:
     W[:, :rank] = Vt[:rank].T * s[:rank] / np.sqrt(len(frames))
     left = np.where(seen, centred - centred @ Vt[:rank].T @ Vt[:rank], 0)
     spread = _rms(_sd(np.where(seen, centred, 0), seen)) or 1.0  # 1: nothing varies
-    return PCA(W, b, _sd(left, seen), spread, np.cumsum(s**2) / max(float(np.sum(s**2)), SMALLEST))
+    return PCA(W, b, _sd(left, seen), spread, cumulated(s**2))
 
 
 def dimensions_note(found: PCA, D: int) -> str:
-    """How much of the frames D latent dimensions hold, in a sentence; nothing where it is ENOUGH or nothing varies."""
-    enough = int(np.searchsorted(found.shares, ENOUGH - 1e-9)) + 1
-    if enough <= D or enough > len(found.shares):
+    """How much of the frames D latent dimensions hold, in a sentence; nothing where it is 90 % or nothing varies."""
+    enough = enough_of(found.shares)
+    if enough <= D:
         return ""
-    held, most = 100 * found.shares[D - 1], 100 * ENOUGH
-    return f"{D} latent dimensions hold {held:.0f} % of the variance of the frames, {enough} would hold {most:.0f} %."
+    held = percent(float(found.shares[D - 1]))
+    return f"{D} latent dimensions hold {held} of the variance of the frames, {enough} would hold {ENOUGH_IN_WORDS}."
+
+
+def scree(model: SVAE, found: PCA) -> Scree:
+    """What the components hold that the networks begin at; none, and why, where they begin elsewhere."""
+    why = elsewhere(model)
+    return unknown(why) if why else scree_of(found.shares, model.config.latent_dim)
 
 
 def _sd(away: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -107,7 +111,7 @@ def at_pca(model: SVAE, found: PCA) -> SVAE:
         plane = plane_at(found.W, found.b, found.sd)
         return eqx.tree_at(lambda m: (m.recognize.plane, m.observe.plane), model, (plane, plane))
     model = _with_components(model, found)
-    if not _linear(model) or cold(model):
+    if elsewhere(model):
         return model
     W, b, sd = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b, _noise(model, found)))
     # as sure of x as the observation network is at its start
@@ -124,19 +128,34 @@ def _straight(model: SVAE) -> SVAE:
 
 
 def cold(model: SVAE) -> str:
-    """Why networks do not begin at PCA, where a person would not expect it; else ""."""
+    """Why networks do not begin at PCA, in a sentence, where a person would not expect it; else ""."""
+    said = _own(model)
+    return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+def elsewhere(model: SVAE) -> str:
+    """Why networks do not begin at PCA, in a clause; "" where they do."""
     if model.pgm.observed:
         return ""
-    if not isinstance(model.recognize, Recognition):
-        return "The recognition network is your own, so the networks begin as they are and not at PCA."
-    if not isinstance(model.observe, Observation | GaussianWeights):
-        return "The observation network is your own, so the networks begin as they are and not at PCA."
-    return ""
+    if said := _own(model):
+        return said
+    if getattr(model.recognize, "linear", None) is None:
+        return f"the network {model.config.network} has no linear map that could begin at PCA"
+    kind = likelihood_of(model.observe)  # PCA has the units of the data only where noise is added to a location
+    return "" if kind.additive else f"with the likelihood {kind.title} the networks do not begin at PCA"
 
 
-def _linear(model: SVAE) -> bool:
-    """Whether there is a linear map to set, and what it gives has the units of the data."""
-    return getattr(model.recognize, "linear", None) is not None and likelihood_of(model.observe).additive
+def _own(model: SVAE) -> str:
+    """Which network is not one of ours, and what follows."""
+    if model.pgm.observed:
+        return ""
+    ours = {
+        "recognition": isinstance(model.recognize, Recognition),
+        "observation": isinstance(model.observe, Observation | GaussianWeights),
+    }
+    which = [name for name, known in ours.items() if not known]
+    said = "network is your own, so the networks begin as they are and not at PCA"
+    return f"the {which[0]} {said}" if which else ""
 
 
 def _with_components(model: SVAE, found: PCA) -> SVAE:

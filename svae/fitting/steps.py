@@ -47,6 +47,7 @@ class Step(NamedTuple):
     share: float | None = None  # of the search for states that is done; at 1 the model has them
     starts: Any = None  # Starts: how far the starts of that search agree, once it is done
     null: Any = None  # Null: the first restart's latents beside others without states, once it is done
+    scree: Any = None  # Scree: what principal components hold, before the first restart's search begins
 
     def __repr__(self) -> str:
         return _reprs.step_text(self)

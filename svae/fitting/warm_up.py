@@ -21,6 +21,7 @@ from svae.fitting import initialize, updates
 from svae.fitting.duration import settled
 from svae.fitting.prepare import Prepared, sizes
 from svae.fitting.program import pick, stack, take, take_one
+from svae.fitting.scree import Scree
 from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae.model import SVAE
 from svae.nets import Places
@@ -53,14 +54,16 @@ def warm_up(
     hurries: Callable[[], bool],
 ) -> Iterator[Step]:
     """The steps of one restart, those that it has `before` left out; the model of the last has networks and states."""
+    scree = None
     if before is None:
-        model = yield from _networks(model, data, key, restart, how)
+        model, scree = yield from _networks(model, data, key, restart, how)
     elif before.has_states:
         yield _of_states(before.model, restart, 1.0)
         return
     else:
         model = before.model
-    yield _of_states(model, restart, 0.0)  # before what may take a while
+    first = _of_states(model, restart, 0.0)  # before what may take a while
+    yield first if restart else first._replace(scree=scree)
     found = _latents(_with_standard(model), model.places, data.train)
     answers: list[bool] = []
 
@@ -114,11 +117,12 @@ def _of_states(model: SVAE, restart: int, share: float) -> Step:
 
 def _networks(
     model: SVAE, data: Prepared, key: PRNGKeyArray, restart: int, how: updates.How
-) -> Generator[Step, None, SVAE]:
-    """The steps of a short VAE from PCA; gives the model with its networks."""
+) -> Generator[Step, None, tuple[SVAE, Scree]]:
+    """The steps of a short VAE from PCA; gives the model with its networks, and what the components hold."""
     config, seed = model.config, model.config.seed + restart
     found = initialize.pca_for(model, sample_frames(data.train, PCA_FRAMES, seed))
-    model, said = initialize.at_pca(model, found), initialize.dimensions_note(found, config.latent_dim)
+    model, scree = initialize.at_pca(model, found), initialize.scree(model, found)
+    said = initialize.dimensions_note(found, config.latent_dim)
     simple = _with_standard(model)
     how = how._replace(estimator=value_and_grad)
     state = updates.init(simple, how.of(config))
@@ -134,7 +138,7 @@ def _networks(
         told = report(first + i, model, taken.bound, data, time.monotonic() - started, piece, "warm-up")
         yield told._replace(note=note or (said if first + i == 0 else ""))
     simple = local(placed[0])
-    return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe))
+    return eqx.tree_at(lambda m: (m.recognize, m.observe), model, (simple.recognize, simple.observe)), scree
 
 
 def _with_standard(model: SVAE) -> SVAE:

@@ -78,5 +78,5 @@ def _head(out, material, k, colour, t):
     """Colour and name on the left, time from the onset on the right."""
     out[9:27, GAP : GAP + 18] = colour
     _raster.text(out, _raster.known(f"{label(k, material.names)}{material.of}", f"state {k}"), 6, GAP + 28, 17)
-    now = f"{t / material.fps:+.2f} s" if material.fps else f"{t:+d}"
+    now = (f"{t / material.fps:+.2f} s" if material.fps else f"{t:+d}").replace("-", "−")
     _raster.text(out, now, 7, out.shape[1] - 82, 15, _raster.LIGHT if t >= 0 else _raster.DIM)

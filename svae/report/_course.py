@@ -32,7 +32,7 @@ def _curve(axes, material, lags, values, others, colour):
     axes.plot(time, median, color=colour, lw=2)
     if np.isfinite(others).any():
         axes.axhline(float(np.nanmedian(others)), color="#777777", lw=1, ls=(0, (4, 3)))
-    axes.set_xlabel("seconds from the onset" if material.fps else "frames from the onset", fontsize=9)
+    axes.set_xlabel(f"{material.clock} from the onset", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.locator_params(nbins=4)
 
@@ -44,7 +44,7 @@ def _lengths(axes, material, k):
     edges = np.linspace(0, np.percentile(everyone, 98) * 1.05, 16)
     axes.hist(np.minimum(mine, edges[-1]), bins=edges, color=material.colours[k])
     axes.axvline(np.median(mine), color="#222222", lw=1.2)
-    axes.set_xlabel("seconds" if material.fps else "frames", fontsize=9)
+    axes.set_xlabel(material.clock, fontsize=9)
     axes.set_title("bout lengths", fontsize=10)
     axes.set_ylabel("bouts", fontsize=9)
     axes.tick_params(labelsize=8)

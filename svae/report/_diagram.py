@@ -101,7 +101,8 @@ def _words(axes, material, x, rows):
     pgm, several = material.pgm, len(material.pgm.continuous) > 1
     said = {name: f"state{_of(pgm, name)}, one of {K}" for name, K in pgm.discrete.items()}
     said |= {name: f"latent{f' {name}' if several else ''}, {D} dimensions" for name, D in pgm.continuous.items()}
-    said[FRAME] = f"frame, {shape} numbers\n{_between(model)}"
+    moved = ",\nthe last two: forward speed and turning" if model.preprocess.motion else ""
+    said[FRAME] = f"frame, {shape} numbers{moved}\n{_between(model)}"
     for name, y in rows.items():
         axes.text(x, y, said[name], va="center", fontsize=11, color="#222222")
 

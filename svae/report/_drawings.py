@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from svae.fitting.scree import in_words as of_scree
 from svae.report._again import found_again
 from svae.report._bodies import Bodies, in_words
 from svae.report._bouts import durations
@@ -19,6 +20,7 @@ from svae.report._look import find_look
 from svae.report._material import Material
 from svae.report._null import null
 from svae.report._pose import Place, body_figure, pose_figure
+from svae.report._scree import scree_figure, usual
 from svae.report._states import dynamics_figure, state_figure
 from svae.report._structure import dendrogram, similarity, transitions, usage_bars
 from svae.report._training import has_sequences, sequences, training
@@ -68,6 +70,7 @@ def drawings(material: Material, body: Bodies | None = None, video: Video | None
         for drawing in _of_states(part, look, conditionals(part), body, video):
             yield drawing._replace(name=_name(part, drawing.name), block=part if part.block else None)
     yield from _of_latents(material, found)
+    yield from _of_components(material)
     if look is not None and not material.pgm.independent and (ahead := predict(material)) is not None:
         yield Drawing("forecast", "forecast", _accuracy(material, ahead), forecasts(material, ahead, look))
     words = "What is grey is observed; θ and γ are parameters, each with a posterior or an estimate of its own."
@@ -187,6 +190,13 @@ def _of_latents(material: Material, found: Conditionals | None) -> Iterator[Draw
         yield Drawing("dynamics", "latents", words, dynamics_figure(material, found, leading, 0))
 
 
+def _of_components(material: Material) -> Iterator[Drawing]:
+    """How much of the variance the latent dimensions hold, where the fit began at principal components."""
+    if not (found := material.run.scree()).why:
+        D, own = material.config.latent_dim, usual(material)
+        yield Drawing("scree", "latents", of_scree(found, D, usual=own), scree_figure(found, D, own))
+
+
 def _about(material: Material, found: Conditionals | None, k: int) -> str:
     """Usage, bouts, how it turns, and what was merged into it."""
     lengths = durations(material.stretches, k)
@@ -230,6 +240,6 @@ def _accuracy(material: Material, ahead: Any) -> str:
     known = "" if ahead.held_out else " The fit has seen most of these frames."
     return (
         f"{len(ahead.names)} stretches of {material.duration(len(ours)):.2g} {material.unit} in {many}, predicted from "
-        f"what went before: the error is {better} that of repeating the last frame, and {inside:.0f} % of the truth "
-        f"lies in the {100 * LEVELS[-1]:.0f} % interval.{known}"
+        f"what went before: the error (root mean square) is {better} that of repeating the last frame, and "
+        f"{inside:.0f} % of the truth lies in the {100 * LEVELS[-1]:.0f} % interval.{known}"
     )

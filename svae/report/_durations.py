@@ -23,7 +23,7 @@ def durations_figure(material: Material, lasting: Float[np.ndarray, "K longest"]
         _panel(axes, material, lasting[k], k, longest)
     for axes in panels[len(states) :]:
         axes.set_axis_off()
-    figure.supxlabel("seconds" if material.fps else "frames", fontsize=10)
+    figure.supxlabel(material.clock, fontsize=10)
     figure.supylabel("% of bouts", fontsize=10)
     return figure
 

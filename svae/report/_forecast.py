@@ -129,8 +129,8 @@ def _pictures(axes, material, found, look):
     axes.set_yticks([(i + 0.5) * size for i in range(3)], ["truth", "mean forecast", "one forecast"])
     axes.set_xticks([(i + 0.5) * width for i in range(len(frames))], [_when(material, int(t) + 1) for t in frames])
     axes.tick_params(length=0)
-    axes.set_xlabel("ms ahead" if material.fps else "frames ahead")
-    axes.set_title(f"{found.names[0]} on, which the model has not seen", fontsize=11)
+    axes.set_xlabel("milliseconds ahead" if material.fps else "frames ahead")
+    axes.set_title(f"{found.names[0]} on, predicted from what went before", fontsize=11)
 
 
 def _framed(picture):
@@ -154,7 +154,7 @@ def _bands(axes, material, found, look):
         axes.plot(time, scale(found.truth[0].reshape(len(time), -1)[:, c]), color="#222222", lw=1.4)
     axes.set_yticks([0.4 - row for row in range(len(look.columns))], [f"column {c}" for c in look.columns])
     axes.tick_params(axis="y", length=0)
-    axes.set(xlabel=f"{material.unit} ahead", title=f"{found.names[0]}: truth (black), forecast with 50 % and 90 %")
+    axes.set(xlabel=f"{material.clock} ahead", title=f"{found.names[0]}: truth (black), forecast with 50 % and 90 %")
 
 
 def _error(axes, material, found):
@@ -162,7 +162,7 @@ def _error(axes, material, found):
     time = material.duration(np.arange(1, len(ours) + 1))
     axes.plot(time, repeated, color=GREY, label="repeat the last frame")
     axes.plot(time, ours, color=BLUE, label="mean forecast")
-    axes.set(xlabel=f"{material.unit} ahead", ylabel="RMSE, unit of the data", ylim=(0, None))
+    axes.set(xlabel=f"{material.clock} ahead", ylabel="error, unit of the data", ylim=(0, None))
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 

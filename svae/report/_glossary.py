@@ -16,6 +16,11 @@ TERMS = {
         "them and the data. A latent has a mean and a standard deviation in every frame."
     ),
     "latent dimension": "How many numbers a latent has (--latent-dim).",
+    "principal component": (
+        "A direction in which frames vary, such as a way to bend: the first is that in which they vary most, the next "
+        "that in which they vary most beside it, and so on. A fit begins with one for each latent dimension, except "
+        "where its networks cannot; what those leave out counts as noise."
+    ),
     "bound": (
         "The evidence lower bound: a number that training raises, and that never exceeds the log likelihood of the "
         "data. It is given in nats per frame, and higher is better."
@@ -85,7 +90,7 @@ OF_SECTIONS = {
     "states": ("state", "bout", "found again", "body length", "spread", "missing", "confidence", *OF_DYNAMICS),
     "transitions": ("transition", "stickiness", "target duration"),
     "similarity": ("nats", "dynamics"),
-    "latents": ("latent", "flow"),
+    "latents": ("latent", "principal component", "flow"),
     "forecast": ("forecast", "calibration"),
     "model": ("latent", "state", "block"),
 }

@@ -23,7 +23,7 @@ def latents(material: Material, plane: Plane):
     axes = figure.subplots()
     time = np.concatenate([material.duration(np.arange(len(p.state))) for p in posteriors])
     drawn = axes.scatter(*x[chosen].T, s=_dot(chosen), c=time[chosen], cmap="viridis", lw=0, rasterized=True)
-    words = f"time in the recording, {material.unit}"
+    words = f"time in the recording, {material.clock}"
     figure.colorbar(drawn, ax=axes, label=words, shrink=0.8).outline.set_visible(False)
     _label_axes(axes, plane)
     return figure

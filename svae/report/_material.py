@@ -87,6 +87,11 @@ class Material(NamedTuple):
         """The unit of every duration: seconds where the frame rate is known."""
         return "s" if self.fps else "frames"
 
+    @property
+    def clock(self) -> str:
+        """The same in full, for an axis."""
+        return "seconds" if self.fps else "frames"
+
     def duration(self, frames: Any) -> Any:
         """Frames in that unit."""
         return frames / self.fps if self.fps else frames

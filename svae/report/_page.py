@@ -2,6 +2,7 @@
 
 import base64
 import html
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ STYLE = """
   --bar: rgba(255, 255, 255, .94); --code: #eef0f3; --alert: #fff6ef; --well: #f0faf6; color-scheme: light dark }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e7ec; --soft: #a3acb8; --line: #343a43; --paper: #1c2026;
   --ground: #13161a; --blue: #7db5ea; --bar: rgba(19, 22, 26, .94); --code: #2a3038; --alert: #33241a; --well: #17291f }
-  .picture, video { border-radius: 8px } .picture img { border-radius: 8px } }
+  .picture, video { border-radius: 8px } .picture { border: 8px solid #fff; margin-bottom: 8px } }
 * { box-sizing: border-box } html { scroll-behavior: smooth; scroll-padding-top: 3.2rem }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.55 system-ui, "Segoe UI", Helvetica, Arial,
   sans-serif }
@@ -27,7 +28,7 @@ section { background: var(--paper); border: 1px solid var(--line); border-radius
 h2 { font-size: 21px; margin: 14px 0 4px; letter-spacing: -.01em } p { margin: 6px 0 10px }
 figure { margin: 8px 0 } figcaption, .note { color: var(--soft); font-size: 14.5px }
 img { max-width: 100%; height: auto; display: block }
-.picture { position: relative; max-width: 100%; background: #fff }
+.picture { position: relative; max-width: 100%; background: #fff } .option { white-space: nowrap }
 .picture i { position: absolute; width: 16px; height: 16px; margin: -8px 0 0 -8px; border-radius: 50% }
 .picture i:is(:hover, :focus) { outline: 2px solid #1d2129; z-index: 1 }
 .picture i:is(:hover, :focus)::after { content: attr(data-name); position: absolute; left: 50%; bottom: 20px;
@@ -53,12 +54,13 @@ code { background: var(--code); border-radius: 4px; padding: 1px 5px; font-size:
   scrollbar-width: thin } }
 @media (max-width: 700px) { main { padding: 0 8px 40px } section { padding: 6px 12px 14px } h1 { font-size: 25px;
   overflow-wrap: anywhere } .sub { overflow-wrap: anywhere } dl { display: block } dd { margin: 0 0 10px }
-  .state .note { margin-left: 0 } .state, details, .wide { overflow-x: auto }
-  .wide .picture { max-width: max(100%, 620px) }
+  .state .note { margin-left: 0 } .state, details, .wide, .middle { overflow-x: auto }
+  .wide .picture { max-width: max(100%, 620px) } .middle .picture { max-width: max(100%, 480px) }
   :is(.state, details) .picture { max-width: none } }
 @media print { nav { display: none } section { break-inside: avoid; border: 0 } body { background: #fff } }
 """
-WIDE = 900  # pixels of a picture that on a narrow screen is scrolled, since its letters would be too small
+MIDDLE, WIDE = 620, 900  # pixels of a picture that on a narrow screen is scrolled: its letters would be too small
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 
 
 class Part(NamedTuple):
@@ -84,14 +86,14 @@ def _spot(mark: Any) -> str:
 
 def figure(webp: bytes, words: str, width: int, marks: Sequence[Any] = ()) -> str:
     """An image and what it shows."""
-    kind = ' class="wide"' if width > WIDE else ""
+    kind = ' class="wide"' if width > WIDE else ' class="middle"' if width > MIDDLE else ""
     shown = f"<div{kind}>{image(webp, words, width, marks)}</div>"
-    return f"<figure>{shown}<figcaption>{html.escape(words)}</figcaption></figure>"
+    return f"<figure>{shown}<figcaption>{_text(words)}</figcaption></figure>"
 
 
 def folded(words: str, webp: bytes, width: int) -> str:
     """An image behind words that open it."""
-    return f"<details><summary>{html.escape(words)}</summary>{image(webp, words, width)}</details>"
+    return f"<details><summary>{_text(words)}</summary>{image(webp, words, width)}</details>"
 
 
 def movie(mp4: bytes, words: str) -> str:
@@ -112,14 +114,19 @@ def terms(words: Sequence[str]) -> str:
 
 def glossary(found: dict[str, str]) -> str:
     """Words and what they mean."""
-    rows = (f'<dt id="{anchor(w)}">{html.escape(w)}</dt><dd>{html.escape(text)}</dd>' for w, text in found.items())
+    rows = (f'<dt id="{anchor(w)}">{html.escape(w)}</dt><dd>{_text(text)}</dd>' for w, text in found.items())
     return f"<dl>{''.join(rows)}</dl>"
 
 
 def paragraphs(sentences: list[str], kind: str = "") -> str:
     """Each in a paragraph of its own; `code` between backquotes."""
     mark = f' class="{kind}"' if kind else ""
-    return "".join(f"<p{mark}>{_code(html.escape(s))}</p>" for s in sentences)
+    return "".join(f"<p{mark}>{_code(_text(s))}</p>" for s in sentences)
+
+
+def _text(words: str) -> str:
+    """Words as HTML, in which no line ends within an option such as --states."""
+    return OPTION.sub(r'<span class="option">\g<0></span>', html.escape(words))
 
 
 def _code(text):
@@ -140,7 +147,7 @@ def state(colour: str, name: str, words: str, warning: str, shown: str) -> str:
     """One state: its colour, its name, a sentence, a warning if there is one, and what it looks like."""
     head = f'<h3><span class="chip" style="background:{colour}"></span>{html.escape(name)}</h3>'
     said = paragraphs([warning] if warning else [], "warning")
-    return f'<div class="state">{head}<p class="note">{html.escape(words)}</p>{said}{shown}</div>'
+    return f'<div class="state">{head}<p class="note">{_text(words)}</p>{said}{shown}</div>'
 
 
 def page(title: str, subtitle: str, parts: list[Part], footer: str) -> str:
@@ -153,6 +160,6 @@ def page(title: str, subtitle: str, parts: list[Part], footer: str) -> str:
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; media-src data:; '
         "style-src 'unsafe-inline'\">"
         f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><nav>{links}</nav><main>"
-        f'<h1>{html.escape(title)}</h1><p class="sub">{html.escape(subtitle)}</p>{body}'
+        f'<h1>{html.escape(title)}</h1><p class="sub">{_text(subtitle)}</p>{body}'
         f"<footer>{html.escape(footer)}</footer></main></body></html>\n"
     )

@@ -56,19 +56,32 @@ def draw_pose(axes, found: Bodies, xy: np.ndarray, colour: np.ndarray, size: flo
 
 def body_figure(material: Material, found: Bodies):
     """The reference posture with the names of its points."""
-    figure = new_figure(WIDTH, 3.0)
+    figure = new_figure(8.2, 3.0)
     axes = figure.subplots()
     xy = on_screen(found, found.body - found.body.mean(0))[:, ::-1] * [1, -1]  # lying, so that names have room
     draw_pose(axes, found, xy, np.array([0.13, 0.4, 0.67]), 1.6)
-    centre = xy.mean(0)
-    for (x, y), name in zip(xy, found.skeleton.names, strict=True):
-        up = 1 if y >= centre[1] else -1
-        axes.annotate(name, (x, y), (0, 9 * up), textcoords="offset points", ha="center", fontsize=9,
-                      va="bottom" if up > 0 else "top", zorder=6, color="#333333")  # fmt: skip
+    for p, name in enumerate(found.skeleton.names):
+        x, y = free = _free_side(found.skeleton.edges, xy, p)
+        aside = {"ha": "left" if x > 0.4 else "right" if x < -0.4 else "center"}
+        aside |= {"va": "bottom" if y > 0.4 else "top" if y < -0.4 else "center"}
+        axes.annotate(
+            name, xy[p], 10 * free, textcoords="offset points", fontsize=9, zorder=6, color="#333333", **aside
+        )
     axes.set(aspect="equal")
-    axes.margins(0.12, 0.35)
+    axes.margins(0.2, 0.25)
     bare(axes)
     return figure, _named(axes, found, xy)
+
+
+def _free_side(edges, xy: np.ndarray, p: int) -> np.ndarray:
+    """The direction (2,) from point p into the widest angle between its lines; up or outwards where it has none."""
+    ends = [xy[b if a == p else a] - xy[p] for a, b in edges if p in (a, b)]
+    if not ends:
+        return np.array([0.0, 1.0 if xy[p, 1] >= xy[:, 1].mean() else -1.0])
+    angles = np.sort([np.arctan2(y, x) for x, y in ends])
+    gaps = np.diff(np.append(angles, angles[0] + 2 * np.pi))
+    middle = angles[gaps.argmax()] + gaps.max() / 2
+    return np.array([np.cos(middle), np.sin(middle)])
 
 
 def pose_figure(material: Material, found: Bodies, k: int, video: Video | None):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svae.experiments import _figures
+from svae.fitting.scree import in_words
 from svae.report import _page, _words
 from svae.report._bodies import bodies
 from svae.report._drawings import Drawing, drawings
@@ -91,6 +92,7 @@ def page_text(material: Material, drawn: list[Drawing], pictures: list[bytes], m
     for drawing, webp in zip(drawn, pictures, strict=True):
         part = drawing.block or material
         texts[part.called(drawing.section)] += _shown(part, drawing, webp, moving[0])
+    texts["latents"] += _page.paragraphs(_without_scree(material), "note")
     texts["trust"] += _page.paragraphs(not_computed(material), "note")
     texts["states"] += (
         _page.paragraphs([*_missing(material), *filter(None, [moving[1]])], "note") if texts["states"] else ""
@@ -147,6 +149,12 @@ def _fault(material: Material, k: int) -> str:
     """A warning where a state may be a fault of the tracker."""
     faulty = material.quality is not None and k in suspects(material.quality)
     return warning(material.quality, k, label(k, material.names)) if faulty else ""
+
+
+def _without_scree(material: Material) -> list[str]:
+    """Why the latents have no picture of what principal components hold."""
+    found = material.run.scree()
+    return [in_words(found, material.config.latent_dim)] if found.why else []
 
 
 def _missing(material: Material) -> list[str]:

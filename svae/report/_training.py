@@ -44,9 +44,9 @@ def _bounds(axes, lines):
     known = np.concatenate([bound[np.isfinite(bound)], held[np.isfinite(held)]])
     if len(known) > 1:
         low, high = np.percentile(known, 3), known.max()
-        axes.set_ylim(low - 0.08 * (high - low) - 1e-6, high + 0.1 * (high - low) + 1e-6)
+        axes.set_ylim(low - 0.3 * (high - low) - 1e-6, high + 0.1 * (high - low) + 1e-6)  # below is room for words
     axes.set(xlabel="step", ylabel="bound, nats per frame", title="Bound")
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower right", ncols=2, fontsize=9, columnspacing=1.2)
 
 
 def _parts(axes, lines):
@@ -62,16 +62,16 @@ def _parts(axes, lines):
     axes.plot(steps, top - local - rest, color=BLUE, label="bound")
     low, high = _range(np.concatenate([top, top - local - rest]))
     axes.set(xlabel="step", ylabel="nats per frame", title="Parts of the bound", ylim=(low, high))
-    axes.legend(loc="lower right", fontsize=9)
+    axes.legend(loc="lower right", ncols=2, fontsize=9, columnspacing=1.2)
 
 
 def _range(values):
-    """Limits that leave out the first steps, far below."""
+    """Limits that leave out the first steps, far below, and have room for words at the bottom."""
     known = values[np.isfinite(values)]
     if not len(known):
         return None, None
     low, high = np.percentile(known, 3), known.max()
-    return low - 0.1 * (high - low) - 1e-6, high + 0.1 * (high - low) + 1e-6
+    return low - 0.45 * (high - low) - 1e-6, high + 0.1 * (high - low) + 1e-6
 
 
 def has_sequences(material: Material) -> bool:
@@ -108,7 +108,7 @@ def sequences(material: Material):
     axes.imshow(image, aspect="auto", interpolation="nearest", extent=(0, span, len(rows), 0))
     ticks = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 6)).astype(int))
     axes.set_yticks(ticks + 0.5, [str(lines[i]["step"]) for i in ticks])
-    axes.set(xlabel=material.unit, ylabel="step")
+    axes.set(xlabel=material.clock, ylabel="step")
     axes.spines[:].set_visible(False)
     return figure
 

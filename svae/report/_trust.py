@@ -125,7 +125,7 @@ def beaten(material: Material) -> str:
     them = " and ".join(filter(None, [", ".join(better[:-1]), better[-1]]))
     return (
         f"{them} {'reaches' if len(better) == 1 else 'reach'} a higher held-out likelihood than the bound of this "
-        "model: its networks may need more training. Fit for more --steps, or with a larger latent_dim."
+        "model: its networks may need more training. Fit for more --steps, or with a larger --latent-dim."
     )
 
 

@@ -11,6 +11,7 @@ from svae.report._trust import beaten, compared, disagreement, nats
 from svae.runs._null import doubts
 from svae.runs._quality import suspects, warning
 from svae.runs._stability import overruled
+from svae.runs._warnings import all_used, more_states
 
 FAR = 2.0  # times the target duration, or a fraction of it, that is worth a word
 FEW = 3  # recordings, below which nothing is held out whole
@@ -114,8 +115,8 @@ def _count(number, one, many):
 
 def warnings(material: Material) -> list[str]:
     """Sentences about numbers that look wrong, each with what to do."""
-    by_block = {_bout_length, _unused, _one_state, _rushed, hardly}
-    checks = (_unfinished, _not_finite, _bout_length, _unused, _one_state, _rushed, _falling, _few, _frozen)
+    by_block = {_bout_length, _unused, _all_used, _one_state, _rushed, hardly}
+    checks = (_unfinished, _not_finite, _bout_length, _unused, _all_used, _one_state, _rushed, _falling, _few, _frozen)
     checks += (disagreement, hardly, beaten)
     said = [(p, check(p)) for check in checks for p in (material.each if check in by_block else (material,))]
     return [
@@ -177,6 +178,11 @@ def _unused(material):
     return f"{idle} of {len(material.usage)} states have less than 1 % of the frames; fewer --states would suffice."
 
 
+def _all_used(material):
+    used = len(material.states) if material.pgm.discrete else 0
+    return all_used(used, material.most, more=more_states(material.config, material.block)) if used else ""
+
+
 def _one_state(material):
     if material.pgm.discrete and len(material.states) == 1 and len(material.usage) > 1:
         return "Nearly all frames are in one state: nothing was segmented. Fit for longer, or with more restarts."
@@ -199,9 +205,12 @@ def _falling(material):
     rise = max(held) - held[0]
     if max(held) - max(held[-2:]) <= FALL * max(rise, abs(max(held)) * 0.01):  # one low measurement is chance
         return ""
+    kept = material.config.patience is not None
+    remedy = "The model before the fall is kept; more recordings" if kept else "Fit for fewer steps, set patience, or"
+    remedy += " would help." if kept else " add recordings."
     return (
         f"The held-out bound fell from {number(max(held))} to {number(held[-1])}: the model begins to overfit "
-        "the recordings that it is trained on. Fit for fewer steps, set patience, or add recordings."
+        f"the recordings that it is trained on. {remedy}"
     )
 
 
@@ -218,5 +227,5 @@ def _frozen(material):
     x = np.concatenate([p.mean for p in material.posteriors.values()])
     still = int(np.sum(x.std(0) < 1e-3 * max(float(x.std()), 1e-12)))
     return (
-        f"{still} of {x.shape[1]} latent dimensions do not move; a smaller latent_dim would suffice." if still else ""
+        f"{still} of {x.shape[1]} latent dimensions do not move; a smaller --latent-dim would suffice." if still else ""
     )

@@ -15,7 +15,7 @@ CONFIG, PROVENANCE, METRICS, LOG, LOCK = "config.toml", "provenance.json", "metr
 MODEL, POSTERIOR, BOUTS, NAMES = "model", "posterior", "bouts.csv", "names.json"
 STATES = "states.csv"
 RESTARTS, BASELINES = "restarts.json", "baselines.json"
-STARTS, NULL = "starts.json", "null.json"
+STARTS, NULL, SCREE = "starts.json", "null.json", "scree.json"
 LARGEST = 2**30  # bytes of a text file that we read
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from svae.config import Config, ConfigError
 from svae.data import Recordings
 from svae.data.recordings import safe_names
+from svae.fitting.scree import Scree
 from svae.runs import _provenance
 from svae.runs._folder import (
     BASELINES,
@@ -28,9 +29,10 @@ from svae.runs._null import doubts, read_null
 from svae.runs._posterior import Bout, Posterior, blocks_of, read_bouts, read_posterior, read_states
 from svae.runs._quality import Quality, read_quality
 from svae.runs._quality import as_counted as quality_as_counted
+from svae.runs._scree import read_scree
 from svae.runs._stability import Stability, Unknown, stability
 from svae.runs._stability import as_counted as stability_as_counted
-from svae.runs._warnings import of_states, rising
+from svae.runs._warnings import more_states, of_states, rising
 from svae.starting import Null
 
 FORMAT = 2  # 1: bouts without a frame rate were in columns called seconds
@@ -203,6 +205,10 @@ class Run:
         """The recordings beside others without states, or without dynamics; why not, where it is not known."""
         return read_null(self.path)
 
+    def scree(self) -> Scree:
+        """What the first principal components of the training frames hold; why not, where it is not known."""
+        return read_scree(self.path)
+
     @property
     def names(self) -> dict[int, str]:
         """The names that people have given to states."""
@@ -219,11 +225,14 @@ class Run:
         if not (self.path / BOUTS).exists():
             return said
         try:
-            found = [said for part in self.each() for said in of_states(part._shares(), part.block or "")]
+            found = [said for part in self.each() for said in part._of_states()]
             found += doubts(self.null())
         except RunError as error:
             return [*said, f"{error}."]
         return [*said, *found, *rising(self.metrics())]
+
+    def _of_states(self) -> list[str]:
+        return of_states(self._shares(), self.block or "", more_states(self.config, self.block))
 
     def _shares(self) -> list[float]:
         """The share of the frames of each state as people count them, of those that are left."""

@@ -31,6 +31,7 @@ from svae.runs._reserve import labelling_seconds
 from svae.runs._restarts import write_restarts
 from svae.runs._run import Run
 from svae.runs._saved import saved
+from svae.runs._scree import keep_scree
 from svae.runs._session import Begin, Session, begin, close, require
 from svae.runs._signals import leave, say
 from svae.runs._stability import Stability, keep_starts, stability
@@ -143,6 +144,8 @@ class _Kept:
         has_states = step.share == 1.0
         if step.starts is not None:
             keep_starts(self.session.path, self.restart, step.starts)
+        if step.scree is not None:
+            keep_scree(self.session.path, step.scree)
         if step.null is not None:
             keep_null(self.session.path, step.null)
         if jax.process_count() == 1:

@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from svae.config import OWN, Config
+from svae.named import DEFAULT_STATES, tables_of
+
 MOST = 0.8  # of the frames that one state may have
 IN_USE = 0.01  # of the frames that a state in use has at least
 RISE = 0.02  # of the whole climb of the held-out bound that its last step may still be
@@ -16,8 +19,8 @@ def warnings_of(shares: Sequence[float], metrics: Sequence[dict[str, Any]]) -> l
     return [*of_states(shares), *rising(metrics)]
 
 
-def of_states(shares: Sequence[float], block: str = "") -> list[str]:
-    """Sentences about the states of one block, which has a name where there are several."""
+def of_states(shares: Sequence[float], block: str = "", more: int | None = None) -> list[str]:
+    """Sentences about the states of one block, which has a name where there are several; `more` is what to try."""
     shares, of = np.asarray(shares, float), f" of {block}" if block else ""
     if len(shares) < 2:
         return []
@@ -28,9 +31,27 @@ def of_states(shares: Sequence[float], block: str = "") -> list[str]:
         found.append(
             f"State {largest}{of} has {share} of the frames: a shorter --target-duration or more steps may divide it."
         )
-    if used == len(shares):
-        found.append(f"All {used} states{of} are in use, so their number may be too small: try more --states.")
-    return found
+    return [*found, *filter(None, [all_used(used, len(shares), of, more)])]
+
+
+def all_used(used: int, states: int, of: str = "", more: int | None = None) -> str:
+    """A sentence where all states are in use, with what to type; `more` None means that no option changes them."""
+    if used < states or states < 2:
+        return ""
+    what = "give the graph more" if more is None else f"try `--states {more}`"
+    return f"All {used} states{of} are in use, so their number may be too small: {what}."
+
+
+def more_states(config: Config, block: str | None = None) -> int | None:
+    """The --states that give a block, or the one there is, twice as many states; None where the option does not."""
+    if config.model == OWN:
+        return None
+    more = 2 * (config.states or DEFAULT_STATES)
+    before, after = (tables_of(config.model, config.to_dict() | {"states": n}) for n in (more // 2, more))
+    if not isinstance(before, dict):
+        return more
+    grown = [name for name in before if before[name].get("states", 0) < after[name].get("states", 0)]
+    return more if grown and (block is None or block in grown) else None
 
 
 def rising(metrics: Sequence[dict[str, Any]]) -> list[str]:

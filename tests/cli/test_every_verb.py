@@ -99,7 +99,9 @@ def test_every_verb_is_walked():
 def test_models_and_check(told):
     (row,) = told("models", "walkers")["models"]
     assert row["words"] == "Limbs and a tail, each with states of its own." and "limbs" in row["tables"]
-    assert told("check", "walks", "--fps", "10")["recordings"][0]["frames"] == 80
+    found = told("check", "walks", "--fps", "10")
+    assert found["recordings"][0]["frames"] == 80 and found["components"]["in_words"].startswith("The first ")
+    assert found["components"]["shares"][found["components"]["enough"] - 1] >= 0.9
 
 
 def test_the_run_folder_has_a_part_for_each_block(folder):

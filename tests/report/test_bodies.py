@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from svae import runs
-from svae.cli.checking import _points
+from svae.cli import main
+from svae.cli.checking import _entries, _points, _short
 from svae.config import Config
 from svae.data import DataError, find_preprocess, load, recordings
 from svae.experiments._figures import style
@@ -23,6 +24,7 @@ from svae.report._encode import write_movie
 from svae.report._look import find_look, paint
 from svae.report._material import gather
 from svae.report._motion import centre, middle, turned, usual
+from svae.report._pose import _free_side
 from svae.report._skeleton import keep, sides
 from svae.report._video import crop, filmed
 from svae.report._wild import in_words as of_wild
@@ -222,6 +224,14 @@ def test_left_points_are_on_the_left_whichever_way_y_points(walked):
     assert not _upwards(names, posture, 2) and _upwards(names, np.array(flipped), 2) and _upwards(("",) * 7, posture, 3)
 
 
+def test_the_name_of_a_point_stands_where_no_line_leaves_it():
+    xy = np.array([(0, 0), (1, 0), (0, 1), (-1, 0), (1, 1)], float)
+    edges = ((0, 1), (0, 2), (0, 3))
+    np.testing.assert_allclose(_free_side(edges, xy, 0), [0, -1], atol=1e-12)  # lines go right, up and left
+    np.testing.assert_allclose(_free_side(edges, xy, 1), [1, 0], atol=1e-12)  # away from its only line
+    np.testing.assert_allclose(_free_side(edges, xy, 4), [0, 1])  # above, without a line
+
+
 def test_figures_of_states_name_their_points_and_fold_the_dynamics(walked):
     material = gather(walked)
     found, look = bodies(material), find_look(material)
@@ -303,6 +313,17 @@ def test_points_far_from_the_body_are_shown_before_and_after(walked):
     assert len([axes for part in made.subfigs for axes in part.axes]) == 2 * 2 + 1
     assert f"{100 * 3 / (T * P):.2g} % of all" in of_wild(found)
     assert not wild(before, body).frames
+
+
+def test_check_names_recordings_and_entries_whatever_their_letters(tmp_path, capsys):
+    y = np.random.default_rng(0).normal(size=(40, 2)).cumsum(0)
+    file = tmp_path / "走る $x_1.csv"
+    np.savetxt(file, y, delimiter=",", header="speed $,angle of the left leg", comments="")
+    assert main(["check", str(file), "--figure", str(tmp_path / "a.png")]) == 0 and (tmp_path / "a.png").exists()
+    assert "principal components, one for each latent dimension" in capsys.readouterr().out
+    assert _entries(load(file), (2,)) == ["speed $", "angle of the left leg"]
+    assert _entries(recordings(y), (2, 3)) == [f"entry {i}" for i in range(6)]
+    assert _short("angle of the left leg") == "angle of the …" and _short("a$") == r"a\$"
 
 
 def test_check_draws_them_without_a_run(walked):

@@ -14,15 +14,18 @@ import pytest
 
 from svae.cli import main
 from svae.experiments._figures import style
+from svae.fitting.scree import scree_of, unknown
 from svae.report import movies, report
-from svae.report._drawings import _about, _of_trust, drawings
+from svae.report._drawings import _about, _of_components, _of_trust, drawings
 from svae.report._dynamics import conditionals
 from svae.report._material import gather
+from svae.report._page import paragraphs
 from svae.report._palette import palette
 from svae.report._report import page_text
 from svae.report._training import training
 from svae.report._words import summary, warnings
 from svae.runs import Run, RunError, ranking, verdict, words
+from svae.runs._scree import keep_scree
 from tests.report.conftest import FPS, answered, line
 
 OPEN = {"meta", "img", "br", "hr", "link"}  # tags without an end
@@ -105,6 +108,21 @@ def test_where_the_recordings_are_gone_the_page_says_so(run, tmp_path):
         next(movies(Run(copy)))
 
 
+def test_what_components_hold_is_drawn_or_why_not_is_said(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    copy = Run(tmp_path / "copy")
+    page = lambda drawn: page_text(gather(copy), drawn, [b""] * len(drawn))  # noqa: E731
+    drawn = lambda: list(_of_components(gather(copy)))  # noqa: E731
+    assert drawn() == [] and "hold is not known: the run is of an older version" in page([])
+    keep_scree(copy.path, scree_of(np.array([0.7, 0.95, 1.0]), 2))
+    with style():
+        (found,) = drawn()
+    assert (found.name, found.section) == ("scree", "latents") and "first 2 principal components" in page([found])
+    assert "a fit takes 3" in found.words and "hold is not known" not in page([found])  # of 3 columns all
+    keep_scree(copy.path, unknown("the recognition network is your own"))
+    assert drawn() == [] and "is not known: the recognition network is your own." in page([])
+
+
 def test_states_that_people_merged_are_one(run, tmp_path):
     shutil.copytree(run.path, tmp_path / "copy")
     before = gather(Run(tmp_path / "copy"))
@@ -145,6 +163,8 @@ def test_warnings_tell_what_looks_wrong(run):
     one = dict(list(material.posteriors.items())[:1])
     assert "only 1 recording" in said(material._replace(posteriors=one))
     assert "one state" in said(material._replace(usage=np.array([1.0, 0.0, 0.0])))
+    assert "All 3 states are in use" not in said(material._replace(usage=np.array([0.5, 0.5, 0.0])))
+    assert said(material._replace(usage=np.array([0.4, 0.3, 0.3]))).count("try `--states 6`.") == 1
     (run.path / "metrics.jsonl").rename(run.path / "kept.jsonl")
     try:
         (run.path / "metrics.jsonl").write_text("".join(line(*step) for step in FALLING))
@@ -166,6 +186,40 @@ def test_a_target_that_the_data_overruled_is_named(run, tmp_path):
 
 
 FALLING = [(1, -9.0, -10.0), (2, -5.0, -5.0), (3, None, -7.0), (4, -4.0, -8.0)]
+
+
+def test_no_legend_of_training_lies_over_a_curve(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "copy")
+    parts = {"log_likelihood": -4.0, "local_kl": 1.0, "global_kl": 0.5, "weights_kl": 0.0}
+    lines = [json.loads(line(s, -9.0 + 4 * np.tanh(s / 9), -9.5 + 3 * np.tanh(s / 9))) | parts for s in range(40)]
+    (tmp_path / "copy" / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with style():
+        figure = training(gather(Run(tmp_path / "copy")))
+        figure.draw_without_rendering()
+    for axes in figure.axes[:2]:
+        box, late = axes.get_legend().get_window_extent(), slice(20, None)
+        for curve in axes.lines:
+            x, y = axes.transData.transform(np.column_stack(curve.get_data())[late]).T
+            assert not np.any((x > box.x0) & (x < box.x1) & (y < box.y1) & (y > box.y0))
+
+
+def test_no_line_of_the_page_ends_within_an_option():
+    shown = paragraphs(["Try `--states 6`, or --latent-dim 3; a--b and <b> stay."])
+    assert shown.count('<span class="option">') == 2 and '<span class="option">--latent-dim</span> 3' in shown
+    assert "a--b and &lt;b&gt;" in shown and '<code><span class="option">--states</span> 6</code>' in shown
+
+
+def test_a_fall_that_patience_has_mended_asks_for_nothing_but_recordings(run):
+    material = gather(run)
+    patient = type(material.config).make(material.config.to_dict() | {"patience": 4})
+    kept = run.path / "metrics.jsonl"
+    before = kept.read_text()
+    try:
+        kept.write_text("".join(line(*step) for step in FALLING))
+        asks, waits = (" ".join(warnings(material._replace(config=c))) for c in (material.config, patient))
+    finally:
+        kept.write_text(before)
+    assert "set patience" in asks and "is kept" in waits and "set patience" not in waits
 
 
 def test_what_tells_whether_to_trust_a_fit(run, tmp_path):

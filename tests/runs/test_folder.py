@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 def test_it_holds_what_the_docs_say(whole):
     names = {p.name for p in whole.path.iterdir()}
     wanted = "config.toml model checkpoints metrics.jsonl posterior bouts.csv states.csv null.json provenance.json"
-    assert names == {*wanted.split(), "log.txt", "lock"}
+    assert names == {*wanted.split(), "scree.json", "log.txt", "lock"}
     assert whole.config == CONFIG == Config.from_toml((whole.path / "config.toml").read_text())
     assert all(
         f"{name} = " in (whole.path / "config.toml").read_text() for name in CONFIG.to_dict() if name != "latent"

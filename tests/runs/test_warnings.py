@@ -1,6 +1,7 @@
 """Warnings after a fit, and runs whose data have no frame rate: they count frames, and old ones are read."""
 
 import csv
+import json
 import shutil
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 
 from svae import runs
 from svae.cli import main
+from svae.config import Config
+from svae.data import recordings
+from svae.model import pgm_of
 from svae.runs._posterior import Bout, read_bouts, write_bouts
-from svae.runs._warnings import warnings_of
+from svae.runs._warnings import more_states, of_states, warnings_of
 
 OLD = Path(__file__).parents[1] / "old" / "run"  # of format 1, without a frame rate
 
@@ -26,6 +30,42 @@ def test_one_state_with_nearly_all_frames():
 
 def test_all_states_in_use():
     assert "All 3 states are in use" in warnings_of([0.3, 0.3, 0.4], [])[0]
+    (said,) = of_states([0.3, 0.3, 0.4], more=6)
+    assert said == "All 3 states are in use, so their number may be too small: try `--states 6`."
+    assert of_states([0.3, 0.7, 0.0], more=6) == [] == of_states([1.0], more=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "block", "wanted"),
+    [
+        ({"model": "slds"}, None, 20),  # 10 where the number was left open
+        ({"model": "hmm", "states": 8}, None, 16),
+        ({"model": "factorial", "states": 8}, "w", 16),  # half as many states in w
+        ({"model": "hierarchical", "states": 8}, "mood", None),  # of which no option makes more
+        ({"model": "vae"}, None, None),
+        ({"model": "own", "latent": {"x": {"block": "normal", "dimensions": 2}}, "latent_dim": 2}, None, None),
+    ],
+)
+def test_the_states_to_try_next_are_twice_as_many(options, block, wanted):
+    config = Config.make(options)
+    assert more_states(config, block) == wanted
+    if wanted:
+        sizes = [pgm_of(Config.make(options | {"states": n})).discrete for n in (wanted // 2, wanted)]
+        name = block or next(iter(sizes[0]))
+        assert sizes[1][name] == 2 * sizes[0][name]
+
+
+@pytest.mark.parametrize(
+    ("options", "states"),
+    [({"model": "slds"}, 10), ({"model": "hmm", "states": 4}, 4), ({"model": "lds", "states": 4}, None)],
+)
+def test_a_table_says_how_many_states_there_are_or_that_there_are_none(options, states, tmp_path, capsys):
+    runs.start(tmp_path / "run", recordings(np.ones((30, 2))), Config.make(options))
+    assert main(["show", str(tmp_path / "run"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["states"] == states
+    assert main(["show", str(tmp_path / "run")]) == 0
+    (row,) = [line.split()[1:] for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["states"]]
+    assert " ".join(row) == str(states or "none, since lds is a model without states")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +93,6 @@ def test_a_run_of_format_1_without_a_rate_is_read_in_frames():
 
 
 def test_export_show_and_compare_of_such_a_run_say_frames(tmp_path, capsys):
-    import json
-
     run = shutil.copytree(OLD, tmp_path / "run")
     assert main(["show", str(run), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)

@@ -27,7 +27,7 @@ function introduce() {
   const { run } = store, frames = run.recordings.reduce((sum, r) => sum + r.frames, 0);
   document.title = `${run.name} · svae`;
   byId('run-name').textContent = run.name;
-  const parts = [run.model, `${run.latents} latents`];
+  const parts = [run.model, `${run.latents} latent dimensions`];
   if (run.blocks.length) parts.splice(1, 0, run.blocks.map((b) => `${b.colours.length} states of ${b.name}`).join(', '));
   else if (run.discrete) parts.splice(1, 0, `${run.states.length} states`);
   if (run.fps) parts.push(`${Number(run.fps.toFixed(2))} fps`);
