@@ -28,7 +28,7 @@ BASE_GB = 0.55  # a process with jax and its compiled programs
 KEPT = 10  # numbers that a step keeps for each that inference holds, for its gradient
 STEPPING, SEARCHING = 3.0, 0.5  # seconds that are measured at most
 STEPS = 5  # that are taken at most
-SAMPLE = 2**12  # frames that the measured search looks at
+SAMPLE = 2**11  # frames that the measured search looks at
 PLAIN_FRAMES, PLAIN_SEARCHES = (
     12_000,
     3,
