@@ -23,7 +23,18 @@ def options(level: int) -> dict[str, Any]:
     if jax.default_backend() != "cpu":
         return {}
     said = os.environ.get("XLA_FLAGS", "")
-    return {name: value for name, value in ({LEVEL: level} | LESS).items() if name not in said}
+    every = {LEVEL: level} | LESS
+    return {name: value for name, value in every.items() if name not in said and _is_known(name, value)}
+
+
+@functools.cache
+def _is_known(name: str, value: int | bool) -> bool:
+    """Whether the XLA that is installed has this option: they come and go with its versions."""
+    try:
+        jax.jit(lambda x: x).lower(0.0).compile({name: value})
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 def compiled(function: Callable) -> Callable:

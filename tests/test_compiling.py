@@ -33,3 +33,9 @@ def test_what_a_person_asks_of_the_compiler_stays(monkeypatch):
 def test_other_devices_have_options_of_their_own(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert _compiling.options(0) == {}
+
+
+def test_an_option_that_xla_has_no_more_is_left_out(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr(_compiling, "LESS", {"xla_cpu_of_another_time": True})
+    assert _compiling.options(0) == {_compiling.LEVEL: 0}
