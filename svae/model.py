@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, PRNGKeyArray
 
 from svae import _reprs
+from svae._compiling import briefly
 from svae._networks import check_networks, network_of
-from svae.config import OWN, Config, ConfigError
+from svae.config import NETWORKS, OWN, Config, ConfigError
 from svae.data import Beside, Layout, Preprocess, Standardize
 from svae.data.beside import NOTHING
 from svae.expfam import MNIW, NIW, Dirichlet, map_families
@@ -122,6 +123,8 @@ def make(
     if pgm.observed:
         config = _without_networks(config, shape, own)
         recognize, observe = _observed(shape, config.latent_dim)
+    if recognize is None and observe is None and config.network in NETWORKS:
+        recognize, observe = _networks(shape, _of_networks(config), key_recognize, key_observe)
     recognize = _recognition(shape, config, key_recognize) if recognize is None else recognize
     if observe is None or isinstance(observe, AbstractLikelihood):
         observe = _observation(shape, config, observe, key_observe)
@@ -228,6 +231,17 @@ def _recognition(shape, config: Config, key):
     )
 
 
+@briefly
+def _networks(shape: tuple[int, ...], config: Config, key_recognize: PRNGKeyArray, key_observe: PRNGKeyArray) -> tuple:
+    """Both networks of ours: one program, where every draw of a shape would be one."""
+    return _recognition(shape, config, key_recognize), _observation(shape, config, None, key_observe)
+
+
+def _of_networks(config: Config) -> Config:
+    """The options that networks are made from, all others at their defaults: whatever those are, the program is one."""
+    return Config(latent_dim=config.latent_dim, missing=config.missing, **{n: getattr(config, n) for n in OF_NETWORKS})
+
+
 def _without_networks(config: Config, shape: tuple[int, ...], own: bool) -> Config:
     """The configuration of a latent that is the frame itself; ConfigError where it asks for networks."""
     P = int(np.prod(shape))
@@ -272,6 +286,7 @@ def _observation(shape, config: Config, likelihood: AbstractLikelihood | None, k
     return GaussianWeights(observation) if config.weights == "gaussian" else observation
 
 
+@briefly
 def _spread(prior, key):
     """q(theta) at the start: the prior, its means spread so that states differ, sure enough of them to be used."""
     keys = iter(jax.random.split(key, 8))

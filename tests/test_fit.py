@@ -175,6 +175,37 @@ def test_patience_stops_early_and_gives_back_the_best_model(monkeypatch):
     assert [s.held_out for s in steps][:4] == [-5.0, -4.0, -3.0, -3.5] and not any(s.note for s in steps[:-1])
 
 
+def test_a_very_small_gain_is_kept_and_leaves_patience_as_it_is(monkeypatch):
+    """What hardly rises ends a fit no earlier and no later; measurements without any gain do."""
+    told = iter([-6.0, -5.0, -4.99, -5.2, -4.98, -4.975, -5.0, -1.0])
+    monkeypatch.setattr(loop, "_held_out", lambda *_: measured([next(told)]))
+    steps = [s for s in svae.fit(model_of("lds", patience=2), DATA) if s.phase == "fit"]
+    assert [int(s.state.waited) for s in steps] == [0, 0, 1, 1, 1, 2]
+    assert int(steps[-1].state.best_done) == 5 and "since step 5" in steps[-1].note
+
+
+def test_all_measurements_of_a_fit_are_at_the_same_draws(monkeypatch):
+    keys = []
+    told = lambda model, held, *, key: keys.append(jax.random.key_data(key).tolist()) or measured([0.0])[0]  # noqa: E731
+    monkeypatch.setattr(loop, "held_out_bound", told)
+    list(svae.fit(model_of("lds"), DATA))
+    assert len(keys) == OPTIONS["steps"] + 1 and all(key == keys[0] for key in keys)
+
+
+def test_frames_that_are_soon_seen_are_measured_more_often():
+    """25 times each, unless a tenth of the steps or 100 are fewer."""
+    y = np.random.default_rng(0).normal(size=(400, 3))
+    for window, batch_size, steps, often in (
+        (40, 10, 1000, 25),
+        (40, 3, 1000, 50),
+        (40, 1, 1000, 100),
+        (40, 10, 50, 5),
+    ):
+        model = model_of("lds", window=window, overlap=2, batch_size=batch_size, steps=steps)
+        _, data, _ = prepare(model, y)
+        assert loop.between_measurements(model.config, data) == often
+
+
 def test_without_patience_the_last_model_is_given(struck):
     assert len([s for s in struck if s.phase == "fit"]) == OPTIONS["steps"]
     assert same(struck[-1].model, program.pick(struck[-1].state.models, 0))

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from svae import expfam
+from svae._compiling import briefly
 from svae.data import batch
 from svae.devices import agreed
 from svae.fitting.prepare import Prepared
@@ -53,7 +54,7 @@ def settled(models: SVAE, data: Prepared, target: float | None) -> SVAE:
         moves = np.where(np.abs(away) < CLOSE, 0.0, np.clip(GAIN * away, -MOST, MOST))
         if not moves.any():
             break
-        moved = with_factor(models, jnp.asarray(np.exp(moves), jnp.result_type(float)))
+        moved = with_factor(models, np.exp(moves))
         then = paths(moved, data)
         taken = agreed((moves != 0) & (then.shared >= least))
         if not taken.any():
@@ -67,7 +68,8 @@ def _chosen(taken: np.ndarray, new: SVAE, old: SVAE) -> SVAE:
     """The new model of the restarts that are taken, else the old one."""
     arrays, static = eqx.partition(new, eqx.is_array)
     before = eqx.filter(old, eqx.is_array)
-    pick = lambda a, b: jnp.where(taken.reshape(-1, *(1,) * (a.ndim - 1)), a, b)  # noqa: E731
+    rows = lambda a: taken.reshape(-1, *(1,) * (a.ndim - 1))  # noqa: E731
+    pick = lambda a, b: jnp.asarray(np.where(rows(a), a, b))  # noqa: E731  in numpy, as all between two programs
     return eqx.combine(jax.tree.map(pick, arrays, before), static)
 
 
@@ -92,7 +94,7 @@ def paths(models: SVAE, data: Prepared) -> Paths:
     return Paths(1 / (np.maximum(switches, 0.5) / max(pairs, 1) + ends), np.exp(entropy))
 
 
-@eqx.filter_jit
+@briefly
 def _counts(models, y, mask, counted, both, beside):
     """Switches (R,) and frames of every state (R, K) on the most probable paths."""
     arrays, static = eqx.partition(models, eqx.is_array)
@@ -108,24 +110,24 @@ def _counts(models, y, mask, counted, both, beside):
     return jax.vmap(one)(arrays)
 
 
-def with_factor(models: SVAE, factor: Float[Array, " R"]) -> SVAE:
+def with_factor(models: SVAE, factor: Float[Array, " R"] | Float[np.ndarray, " R"]) -> SVAE:
     """The sticky counts of each restart times a factor, in the prior and, by as much, in q.
 
     Never by a difference of counts: of 1e20 float32 keeps 7 digits, and a state would be left without any.
     """
     rows_of = lambda tree: getattr(tree, models.pgm.sticky).transitions  # noqa: E731
-    prior, q = rows_of(models.pgm.prior).counts, rows_of(models.q).counts  # (R, K, K)
-    other, same = prior[:, 0, -1], jnp.diagonal(prior, axis1=1, axis2=2)
-    after = other + jnp.clip((prior[:, 0, 0] - other) * factor, LEAST, LARGEST)
-    seen = jnp.maximum(jnp.diagonal(q, axis1=1, axis2=2) - same, 0)
+    prior, q = (np.asarray(rows_of(tree).counts) for tree in (models.pgm.prior, models.q))  # (R, K, K)
+    other, same = prior[:, 0, -1], np.diagonal(prior, axis1=1, axis2=2)
+    after = other + np.clip((prior[:, 0, 0] - other) * np.asarray(factor, prior.dtype), LEAST, LARGEST)
+    seen = np.maximum(np.diagonal(q, axis1=1, axis2=2) - same, 0)
     where = lambda m: (rows_of(m.pgm.prior), rows_of(m.q))  # noqa: E731
     return eqx.tree_at(
         where,
         models,
-        (_with_diagonal(prior, jnp.broadcast_to(after[:, None], same.shape)), _with_diagonal(q, after[:, None] + seen)),
+        (_with_diagonal(prior, np.broadcast_to(after[:, None], same.shape)), _with_diagonal(q, after[:, None] + seen)),
     )
 
 
 def _with_diagonal(counts, diagonal):
-    eye = jnp.eye(counts.shape[-1], dtype=bool)[None]
-    return expfam.Dirichlet(jnp.where(eye, diagonal[:, None, :], counts))
+    eye = np.eye(counts.shape[-1], dtype=bool)[None]
+    return expfam.Dirichlet(jnp.asarray(np.where(eye, diagonal[:, None, :], counts)))

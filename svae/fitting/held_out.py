@@ -6,12 +6,12 @@ one model. What q(theta) does not know belongs to the bound of the training data
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from svae import expfam
+from svae._compiling import briefly
 from svae.bound import evidence
 from svae.data import Recordings, batch, windows
 from svae.data.scores import block_means
@@ -54,7 +54,7 @@ def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
     return length, max(1, min(config.batch_size, NUMBERS // (numbers * length)))
 
 
-@eqx.filter_jit
+@briefly
 def _evaluate(model, y, mask, counted, key, beside):
     found = evidence(model, expfam.moments_at_mean(model.q), y, mask, counted, key, beside)
     return found.log_likelihood - found.kl, found.labels, found.each

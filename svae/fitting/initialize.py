@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from svae import expfam
+from svae._compiling import briefly
 from svae.data import Beside
 from svae.data.beside import FREE, NOTHING
 from svae.expfam import Gaussian
@@ -114,11 +115,16 @@ def at_pca(model: SVAE, found: PCA) -> SVAE:
     if elsewhere(model):
         return model
     W, b, sd = (jnp.asarray(a, jnp.result_type(float)) for a in (found.W, found.b, _noise(model, found)))
-    # as sure of x as the observation network is at its start
-    recognize = with_precision(with_linear_map(model.recognize, W, b), (W / sd[:, None] ** 2).T @ W)
-    observe = with_noise(with_linear_map(model.observe, W, b), sd.reshape(model.shape))
-    model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, (recognize, observe))
+    networks = _at_components(model.recognize, model.observe, W, b, sd.reshape(model.shape))
+    model = eqx.tree_at(lambda m: (m.recognize, m.observe), model, networks)
     return _straight(model) if model.config.linear else model
+
+
+@briefly
+def _at_components(recognize: Any, observe: Any, W: Array, b: Array, sd: Array) -> tuple:
+    """Both networks at y = W x + b + noise, as sure of x as that noise allows: one program, not one an operation."""
+    recognize = with_precision(with_linear_map(recognize, W, b), (W / sd.reshape(-1, 1) ** 2).T @ W)
+    return recognize, with_noise(with_linear_map(observe, W, b), sd)
 
 
 def _straight(model: SVAE) -> SVAE:
@@ -279,7 +285,7 @@ def refined(pgm: Any, q: Any, latents: list[np.ndarray], beside: Beside = NOTHIN
     return q
 
 
-@eqx.filter_jit
+@briefly
 def _pinned_states(pgm, q, x, mask, beside):
     """E z of every discrete block and sequence (B, T, K) with the latents all but known."""
     D = x.shape[-1]

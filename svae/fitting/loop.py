@@ -25,10 +25,14 @@ from svae.fitting.held_out import HeldOut, held_out_bound
 from svae.fitting.initialize import cold
 from svae.fitting.prepare import FitError, Prepared, prepare, sizes
 from svae.fitting.program import Taken, keys_of_step, pick, stack, take, take_all
-from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
+from svae.fitting.steps import Step, batch_at, batches_of_epoch, failure, give_up, mesh_for, report
 from svae.fitting.warm_up import Warm, warm_up
 from svae.model import SVAE
 from svae.starting import never
+
+MOST_BETWEEN = 100  # steps between two measurements of the held-out bound
+SEEN = 25  # times that every frame has been seen between two measurements, at most
+LEAST_GAIN = 0.02  # nats per held-out frame; a smaller gain is kept, but gives a fit no more patience
 
 __all__ = ["FitError", "FitState", "Step", "Warm", "final_model", "finished", "fit", "held_out_bound", "start"]
 
@@ -43,7 +47,7 @@ class FitState(NamedTuple):
     best: SVAE  # the model with the highest held-out bound
     best_bound: Array
     best_done: Array  # the steps that it had taken
-    waited: Array  # measurements since then
+    waited: Array  # measurements without a gain since it last rose by more than LEAST_GAIN
 
     def __repr__(self) -> str:
         return _reprs.state_text(self)
@@ -152,7 +156,7 @@ def _train(
             yield _cut(state, data, key, taken)
             return
         piece, taken = running or ready(i, replicated((state.models, state.optimizer), mesh), state.restart)
-        measures = _measures(config, i + 1)
+        measures = _measures(config, data, i + 1)
         # The next step runs while this one is reported, unless what it begins with may change.
         alone = measures or jax.process_count() > 1
         running = None if alone else ready(i + 1, (taken.model, taken.state), state.restart)
@@ -161,7 +165,7 @@ def _train(
         note, held, model = failure(taken, i, data, config), np.nan, taken.shown
         give_up(taken.state.damping, i, note)
         if measures:
-            measured = _held_out(state.models, data, keys_of_step(key, i)[1], taken)
+            measured = _held_out(state.models, data, key, taken)
             state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
             model = pick(state.models, int(state.restart))
         seconds, told_at = time.monotonic() - told_at, time.monotonic()
@@ -175,7 +179,7 @@ def _started(state: FitState, data: Prepared, key: PRNGKeyArray) -> Step:
     """The state before the first step, measured: a fit that is cut knows whether it has come further."""
     held, blocks = np.nan, ()
     if data.held is not None:
-        measured = _held_out(state.models, data, keys_of_step(key, state.models.config.steps)[1], None)
+        measured = _held_out(state.models, data, key, None)
         state, held = _measured(state, agreed(np.array([m.bound for m in measured])))
         state, blocks = state._replace(waited=jnp.zeros((), jnp.int32)), _blocks(measured[int(state.restart)])
     return _between(state, "start", held)._replace(blocks=blocks)
@@ -184,8 +188,8 @@ def _started(state: FitState, data: Prepared, key: PRNGKeyArray) -> Step:
 def _cut(state: FitState, data: Prepared, key: PRNGKeyArray, taken: Taken | None) -> Step:
     """The end of a fit whose time is over: the better of the model that there is and the best before."""
     config, done, held, after, blocks = state.models.config, int(state.done), np.nan, state, ()
-    if done and not _measures(config, done) and (taken is not None or data.held is not None):
-        measured = _held_out(state.models, data, keys_of_step(key, done - 1)[1], taken)
+    if done and not _measures(config, data, done) and (taken is not None or data.held is not None):
+        measured = _held_out(state.models, data, key, taken)
         after, held = _measured(state, agreed(np.array([m.bound for m in measured])))
         blocks = _blocks(measured[int(after.restart)])
     note = f"the time is over after {done} of {config.steps} steps."
@@ -212,9 +216,17 @@ def _ahead(data: Prepared, totals, key, how, mesh, i: int, placed: tuple, restar
     return piece, take(take_all, placed, piece, (key, restart), totals, how, mesh)
 
 
-def _measures(config, done: int) -> bool:
+def _measures(config, data: Prepared, done: int) -> bool:
     """Whether the held-out bound is measured after so many steps."""
-    return done % max(1, min(100, config.steps // 10)) == 0 or done == config.steps
+    return done % between_measurements(config, data) == 0 or done == config.steps
+
+
+def between_measurements(config, data: Prepared) -> int:
+    """Steps between two measurements of the held-out bound: a tenth of a fit, fewer where all frames are soon seen.
+
+    A fit settles by how often it has seen a frame, not by its steps.
+    """
+    return max(1, min(MOST_BETWEEN, config.steps // 10, SEEN * batches_of_epoch(data, config)))
 
 
 def _of_restart(bound: Bound, state: FitState) -> Bound:
@@ -243,21 +255,35 @@ def _ended(step: Step) -> Step:
 
 
 def _measured(state: FitState, held: np.ndarray) -> tuple[FitState, float]:
-    """The state after a measurement of every restart (R,), and the bound of the best."""
+    """The state after a measurement of every restart (R,), and the bound of the best.
+
+    Patience begins anew with a gain, ends with measurements that have none, and waits where it is very small.
+    """
     held = np.nan_to_num(np.asarray(held, np.float32), nan=-np.inf)
     restart = int(np.argmax(held))
-    state = state._replace(restart=jnp.asarray(restart, jnp.int32), waited=state.waited + 1)
-    if held[restart] > np.asarray(state.best_bound):
-        zero, bound = jnp.zeros((), jnp.int32), jnp.asarray(held[restart])
-        state = state._replace(best=pick(state.models, restart), best_bound=bound, best_done=state.done, waited=zero)
+    state, gain = (
+        state._replace(restart=jnp.asarray(restart, jnp.int32)),
+        float(held[restart]) - float(state.best_bound),
+    )
+    waited = 0 if gain > LEAST_GAIN else int(state.waited) + (not gain > 0)
+    state = state._replace(waited=jnp.asarray(waited, jnp.int32))
+    if gain > 0:
+        state = state._replace(
+            best=pick(state.models, restart), best_bound=jnp.asarray(held[restart]), best_done=state.done
+        )
     return state, float(held[restart])
 
 
 def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken | None) -> list[HeldOut]:
-    """Every restart in the units of the data; without held-out data, the training estimate and no labels."""
+    """Every restart in the units of the data; without held-out data, the training estimate and no labels.
+
+    `key` is that of the fit: all its measurements are at the same draws, so that they differ as the models do. Each at
+    draws of its own, they would differ by more than a hundred steps change.
+    """
     if data.held is None:
         bounds = np.atleast_1d(np.asarray(taken.bound.bound)) / data.train.frames - data.log_volume
         return [HeldOut(float(bound), np.zeros(0, int)) for bound in bounds]
-    found = [held_out_bound(pick(models, r), data.held, key=key) for r in range(models.config.restarts)]
+    draws = keys_of_step(key, models.config.steps)[1]
+    found = [held_out_bound(pick(models, r), data.held, key=draws) for r in range(models.config.restarts)]
     units = data.held_volume
     return [one._replace(bound=one.bound - units, blocks=one.blocks - units) for one in found]

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int
 
+from svae._compiling import compiled, options
 from svae.data import Batch
 from svae.devices import everywhere, others_alive, over, replicated, spread
 from svae.fitting import updates
@@ -54,7 +56,7 @@ def _finite(gradient: Any, bound: Array, good: Bool[Array, ""]) -> Finite:
     return Finite(jnp.append(each, jnp.isfinite(bound)), (*map(name, paths), "bound"))
 
 
-@eqx.filter_jit
+@compiled
 def take_one(model, state, piece, key, num_data, frames, how: updates.How) -> Taken:
     """Compiled once for a config and a shape, however many fits use it."""
     return everywhere(_take(model, state, piece, key, num_data, frames, how))
@@ -71,7 +73,6 @@ def take_all(models, states, piece, key, restart, num_data, frames, how: updates
 def _all(rest, how: updates.How) -> Callable:
     """The program of `take_all`. It is plain `jit`: `filter_jit` waits until what it has started is done."""
 
-    @jax.jit
     def program(arrays, states, piece, key, restart, num_data, frames):
         def one(arrays, state, key):
             taken = _take(_whole(arrays, rest), state, piece, key, num_data, frames, how)
@@ -86,7 +87,7 @@ def _all(rest, how: updates.How) -> Callable:
         done = taken.state.step[0].astype(jnp.int32)
         return everywhere(taken._replace(model=models, shown=pick(models, restart), done=done))
 
-    return program
+    return jax.jit(program, compiler_options=options(1))
 
 
 def _arrays_and_rest(model) -> tuple:
@@ -127,10 +128,25 @@ def take(program: Callable, placed: tuple, piece: Batch, keys: tuple, totals: tu
 def stack(models: list[SVAE]) -> SVAE:
     """Models with a leading axis in every array."""
     arrays = [eqx.filter(m, eqx.is_array) for m in models]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays)
+    stacked = jax.tree.map(_stacked, *arrays)
     return eqx.combine(stacked, eqx.filter(models[0], eqx.is_array, inverse=True))
 
 
 def pick(tree: Any, index: int | Int[Array, ""]) -> Any:
     """One of them."""
-    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, tree)
+    return jax.tree.map(lambda leaf: _picked(leaf, index) if eqx.is_array(leaf) else leaf, tree)
+
+
+# Outside of a program numpy does it: jax would compile a program of its own for every shape.
+
+
+def _stacked(*leaves: Array) -> Array:
+    return jnp.stack(leaves) if _in_a_program(leaves) else jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves]))
+
+
+def _picked(leaf: Array, index: int | Int[Array, ""]) -> Array:
+    return leaf[index] if _in_a_program((leaf, index)) else jnp.asarray(np.asarray(leaf)[index])
+
+
+def _in_a_program(values: tuple) -> bool:
+    return any(isinstance(value, jax.core.Tracer) for value in values)

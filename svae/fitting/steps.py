@@ -69,12 +69,12 @@ def batch_at(data: Prepared, config, step: int) -> Batch:
 
     A process reads only the rows of its own devices.
     """
-    epoch, number = divmod(step, _batches(data, config))
+    epoch, number = divmod(step, batches_of_epoch(data, config))
     rows = _order(len(data.table.first), config.batch_size, config.seed, epoch)[number]
     return batch(data.train, data.table, own(rows))
 
 
-def _batches(data: Prepared, config) -> int:
+def batches_of_epoch(data: Prepared, config) -> int:
     """Full batches in an epoch."""
     return max(1, len(data.table.first) // config.batch_size)
 
@@ -114,7 +114,7 @@ def failure(taken: Taken, i: int, data: Prepared, config) -> str:
     bad = [name for name, fine in zip(taken.finite.names, finite[restart], strict=True) if not fine]
     what = f"{bad[0]} of the gradient" if bad and bad[0] != "bound" else "the bound" if bad else "the model after it"
     others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-    epoch, number = divmod(i, _batches(data, config))
+    epoch, number = divmod(i, batches_of_epoch(data, config))
     where = f"step {i}, restart {restart}, batch {number} of epoch {epoch}"
     return f"{where}: {what}{others} was not finite; kept the last good model and halved the step."
 

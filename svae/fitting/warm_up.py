@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from svae._compiling import briefly
 from svae._one_thread import in_one_thread, one_thread
 from svae.bound import value_and_grad
 from svae.data import Beside, Recordings, batch, windows
@@ -179,7 +180,7 @@ def _latents(model: SVAE, places: Places | None, data: Recordings) -> Found:
     return Found([x[:, :D] for x in both], None if places is None else [x[:, D:] for x in both], listed)
 
 
-@eqx.filter_jit
+@briefly
 def _guess(model, places, y, mask):
     """Posterior means (B, T, D), and places beside them."""
     x = jax.vmap(lambda y, mask: model.pgm.infer(model.q, model.recognize(y, mask), mask).mean())(y, mask)

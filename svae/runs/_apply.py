@@ -6,11 +6,11 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from svae._compiling import compiled
 from svae.data import Recordings, Windows, batch, windows
 from svae.data.recordings import recordings, safe_names, seconds, take
 from svae.fitting.held_out import CONTEXT, window_and_batch
@@ -162,7 +162,7 @@ def answer_window(model: SVAE, one: Recordings, table: Windows, row: int) -> Ans
     return jax.tree.map(lambda a: np.asarray(a)[piece.counted[0]], found)
 
 
-@eqx.filter_jit
+@compiled
 def _answer(model, y, mask, beside):
     q = posterior(model, y, mask, beside)
     away = (model.observe.mean(q.mean()) - y) * jnp.asarray(model.scaling.scale)[None]

@@ -15,7 +15,7 @@ from svae.data import Recordings, sample_frames
 from svae.devices import replicated
 from svae.fitting.defaults import new_model
 from svae.fitting.initialize import at_pca, one_hot, pca_for
-from svae.fitting.loop import start
+from svae.fitting.loop import between_measurements, start
 from svae.fitting.prepare import Prepared, prepare, sizes
 from svae.fitting.program import stack, take, take_all
 from svae.fitting.steps import batch_at, mesh_for
@@ -26,9 +26,9 @@ from svae.starting import effort, search
 
 BASE_GB = 0.55  # a process with jax and its compiled programs
 KEPT = 10  # numbers that a step keeps for each that inference holds, for its gradient
-STEPPING, SEARCHING = 3.0, 2.0  # seconds that are measured at most
-STEPS = 8  # that are taken at most
-SAMPLE = 2**12  # frames that the measured search looks at
+STEPPING, SEARCHING = 3.0, 0.5  # seconds that are measured at most
+STEPS = 5  # that are taken at most
+SAMPLE = 2**11  # frames that the measured search looks at
 PLAIN_FRAMES, PLAIN_SEARCHES = (
     12_000,
     3,
@@ -37,7 +37,7 @@ FORWARD = 0.35  # of a step: inference without its gradient
 WARM = 0.3  # of a step: one of the warm-up
 COMPILED = 0.7  # of the time that the program of a step takes to compile: all others
 PROGRAMS = 3.0  # seconds for all of them where they were compiled before
-LEAST = 0.5  # of the steps that a fit with an early stop takes
+LEAST = 0.5  # of the steps that a fit with an early stop takes; fewer where it is measured more often
 
 
 class Forecast(NamedTuple):
@@ -81,7 +81,8 @@ def forecast(recordings: Recordings, config: Config) -> Forecast:
     K, searched = model.pgm.states, min(data.train.frames, STATE_FRAMES)
     plain, batch = min(data.train.frames, PLAIN_FRAMES), _batch_frames(config, data)
     held = 0 if data.held is None else data.held.frames
-    looks = 11 * held  # frames of measurements
+    often = between_measurements(config, data)
+    looks = (1 + config.steps / often) * held  # frames of measurements
     fit = config.steps * step + looks / batch * step * FORWARD / config.restarts
     answers = reading + recordings.frames / batch * step * FORWARD / config.restarts + 1.0
     parts = {
@@ -93,7 +94,9 @@ def forecast(recordings: Recordings, config: Config) -> Forecast:
         "baselines": 2.0 + reading + PLAIN_SEARCHES * each * effort(plain, K, places=False, starts=1),
     }
     around = sum(parts.values())
-    least = around + fit * (1.0 if config.patience is None else LEAST)
+    least = around + fit * (
+        1.0 if config.patience is None else min(LEAST, (1 + config.patience) * often / config.steps)
+    )
     memory = round(BASE_GB + 4e-9 * KEPT * batch * _numbers(model) * config.restarts, 2)
     found = {"step": step, "fit": fit, "least": least, "most": around + fit} | parts
     return Forecast(recordings.frames, batch, memory, **{name: round(s, 3) for name, s in found.items()})
