@@ -154,14 +154,14 @@ def _as_csv(out, data, recordings, model, found) -> list[dict[str, Any]]:
     """Write the files; a row for each recording."""
     import numpy as np
 
-    from svae.cli import _filled
-    from svae.cli._placed import filled
+    from svae.cli import _imputed_csv
+    from svae.cli._unaligned import filled
 
     made = [
         filled(model.preprocess, np.asarray(y[:], float), frames, sd)
         for y, frames, sd in zip(recordings.sequences, found.frames, found.sd, strict=True)
     ]
-    _filled.write(out, data, recordings, made)
+    _imputed_csv.write(out, data, recordings, made)
     return [
         {"recording": n, "frames": len(one.frames), "filled": int(one.new.sum()), "frames_placed_between": one.between}
         for n, one in zip(recordings.names, made, strict=True)
