@@ -18,8 +18,8 @@ import numpy as np
 
 from svae import load
 from svae.experiments import _predictions, mouse
-from svae.experiments._foresight import with_foresight
-from svae.experiments._recorded import new_model
+from svae.experiments._forecast_dynamics import with_foresight
+from svae.experiments._videos import new_model
 from svae.fitting.loop import fit
 
 SETS = {

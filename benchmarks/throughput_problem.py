@@ -6,32 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 
 import svae
+from svae.bench._problems import trajectories
 from svae.data import Batch
 from svae.fitting.loop import start
 from svae.fitting.program import stack
 from svae.nets import with_linear_map
 
-STAY, NOISE = 0.95, 0.3
-
-
-def latents(B, T, D, K, rng):
-    """x (B, T, D) of K slow rotations, and the states z (B, T)."""
-    A = np.stack([0.98 * np.linalg.qr(np.eye(D) + 0.3 * rng.normal(size=(D, D)))[0] for _ in range(K)])
-    A *= np.sign(np.einsum("kii->k", A))[:, None, None]
-    b = 0.3 * rng.normal(size=(K, D))
-    x, z = np.zeros((B, T, D)), np.zeros((B, T), int)
-    x[:, 0], z[:, 0] = rng.normal(size=(B, D)), rng.integers(K, size=B)
-    for t in range(1, T):
-        z[:, t] = np.where(rng.random(B) < STAY, z[:, t - 1], rng.integers(K, size=B))
-        x[:, t] = np.einsum("bij,bj->bi", A[z[:, t]], x[:, t - 1]) + b[z[:, t]] + 0.2 * rng.normal(size=(B, D))
-    return x, z
+NOISE = 0.3
 
 
 def problem(options):
     """The state of a fit whose model knows its system, and a batch of frames; both on the device."""
     B, T, D, K, P = options.batch, options.length, options.latent, options.states, options.side**2
     rng = np.random.default_rng(0)
-    x, z = latents(B, T, D, K, rng)
+    x, z = trajectories(B, T, D, K, rng)
     W = np.linalg.qr(rng.normal(size=(P, D)))[0] * np.sqrt(P / D)
     with jax.default_device(jax.devices("cpu")[0]):  # hundreds of small programs, which a GPU compiles slowly
         arrays, static = eqx.partition(_fitted(options, x, z, W), eqx.is_array)

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax
 from jaxtyping import Array
 
-from svae._installed import NETS, called
+from svae._entry_points import NETS, called
 from svae.config import NETWORKS, ConfigError
 from svae.nets import ObserveProtocol, RecognitionNetwork, RecognizeProtocol
 
-FRAMES = 3  # on which the shapes of what networks give are tried
+TRIED_FRAMES = 3  # on which the shapes of what networks give are tried
 
 
 def check_networks(recognize: Any, observe: Any, shape: tuple[int, ...], D: int) -> None:
@@ -20,15 +20,15 @@ def check_networks(recognize: Any, observe: Any, shape: tuple[int, ...], D: int)
     if not isinstance(observe, eqx.Module) or not isinstance(observe, ObserveProtocol):
         wanted = "an equinox module with log_prob, mean, simulate, draw and kl, or a likelihood"
         raise ConfigError(f"observe= must be {wanted}, not {observe!r:.80}")
-    y, x = jax.ShapeDtypeStruct((FRAMES, *shape), float), jax.ShapeDtypeStruct((FRAMES, D), float)
-    mask, key = jax.ShapeDtypeStruct((FRAMES,), bool), jax.eval_shape(lambda: jax.random.key(0))
+    y, x = jax.ShapeDtypeStruct((TRIED_FRAMES, *shape), float), jax.ShapeDtypeStruct((TRIED_FRAMES, D), float)
+    mask, key = jax.ShapeDtypeStruct((TRIED_FRAMES,), bool), jax.eval_shape(lambda: jax.random.key(0))
     psi = _tried("recognize(y, mask)", lambda y, mask: recognize(y, mask), y, mask)
-    _require("recognize(y, mask).J", getattr(psi, "J", None), (FRAMES, D, D))
-    _require("recognize(y, mask).h", getattr(psi, "h", None), (FRAMES, D))
-    _require("observe.log_prob(x, y)", _tried("observe.log_prob", observe.log_prob, x, y), (FRAMES,))
-    _require("observe.mean(x)", _tried("observe.mean", observe.mean, x), (FRAMES, *shape))
+    _require("recognize(y, mask).J", getattr(psi, "J", None), (TRIED_FRAMES, D, D))
+    _require("recognize(y, mask).h", getattr(psi, "h", None), (TRIED_FRAMES, D))
+    _require("observe.log_prob(x, y)", _tried("observe.log_prob", observe.log_prob, x, y), (TRIED_FRAMES,))
+    _require("observe.mean(x)", _tried("observe.mean", observe.mean, x), (TRIED_FRAMES, *shape))
     drawn = lambda x, key: observe.draw(key=key).simulate(x, key=key)  # noqa: E731
-    _require("observe.simulate(x, key=key)", _tried("observe.draw and simulate", drawn, x, key), (FRAMES, *shape))
+    _require("observe.simulate(x, key=key)", _tried("observe.draw and simulate", drawn, x, key), (TRIED_FRAMES, *shape))
     _require("observe.kl()", _tried("observe.kl", observe.kl), ())
 
 
@@ -49,11 +49,14 @@ def network_of(name: str) -> str | RecognitionNetwork:
 
     def trunk(event_shape, channels, hidden, activation, *, key):
         made = called(NETS, name, event_shape, channels, hidden, key)
-        seen = jax.ShapeDtypeStruct((FRAMES, *event_shape, channels), float), jax.ShapeDtypeStruct((FRAMES,), bool)
+        seen = (
+            jax.ShapeDtypeStruct((TRIED_FRAMES, *event_shape, channels), float),
+            jax.ShapeDtypeStruct((TRIED_FRAMES,), bool),
+        )
         found = _tried(f"the network {name!r}", lambda y, mask: made(y, mask), *seen)
-        if getattr(found, "ndim", 0) != 2 or len(found) != FRAMES:
+        if getattr(found, "ndim", 0) != 2 or len(found) != TRIED_FRAMES:
             shape = getattr(found, "shape", None)
-            raise ConfigError(f"the network {name!r} gives the shape {shape}, but must give ({FRAMES}, features)")
+            raise ConfigError(f"the network {name!r} gives the shape {shape}, but must give ({TRIED_FRAMES}, features)")
         return Features(made, found.shape[1])
 
     return RecognitionNetwork(trunk, linear=True, correction=True)

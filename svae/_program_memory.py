@@ -4,14 +4,14 @@ from pathlib import Path
 
 import jax
 
-MAPS, MOST = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+MAPS, MOST_MAPS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 
 def make_room() -> None:
     """Forgets every compiled program once half of the maps are taken; those needed again are compiled again."""
     try:
         with MAPS.open("rb") as file:
-            crowded = sum(1 for _ in file) > int(MOST.read_text()) // 2
+            crowded = sum(1 for _ in file) > int(MOST_MAPS.read_text()) // 2
     except (OSError, ValueError):
         return  # no such limit here
     if crowded:

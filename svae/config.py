@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from svae import _tables
-from svae._installed import NETS, installed
-from svae._tables import ConfigError, Latent
+from svae import _latent_tables
+from svae._entry_points import NETS, installed
+from svae._latent_tables import ConfigError, Latent
 from svae.named import MODELS, names
 
 OWN = "own"  # a graph of one's own, which `make` is given
@@ -116,7 +116,7 @@ class Config:
         for name in ("states", "stickiness", "concentration", "inputs"):
             if getattr(self, name) != getattr(type(self), name):
                 raise ConfigError(f"{name} is said by the blocks in [latent]; leave it out")
-        object.__setattr__(self, "latent_dim", _tables.dimensions(self.latent) or self.latent_dim)
+        object.__setattr__(self, "latent_dim", _latent_tables.dimensions(self.latent) or self.latent_dim)
 
     @classmethod
     def make(cls, options: Mapping[str, object]) -> "Config":
@@ -148,13 +148,13 @@ class Config:
 
     def tables(self) -> dict[str, Any]:
         """The blocks of a graph of one's own, each with its options."""
-        return _tables.plain(self.latent)
+        return _latent_tables.plain(self.latent)
 
     def to_toml(self) -> str:
         """One `name = value` line per option, then a table per block; None, which TOML has not, is a comment."""
         found = self.to_dict()
         found.pop("latent")
-        return _tables.lines(found) + _tables.to_toml(self.tables())
+        return _latent_tables.lines(found) + _latent_tables.to_toml(self.tables())
 
 
 def with_split_seed(options: Mapping[str, object]) -> dict[str, object]:
@@ -264,5 +264,5 @@ CHECKS = {
     "held_out": _number(lambda v: 0 <= v < 1, "of at least 0 and below 1"),
     "split_seed": _seed,
     "seed": _seed,
-    "latent": _tables.pairs,
+    "latent": _latent_tables.pairs,
 }

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from svae._installed import PGMS, called, installed, loaded
+from svae._entry_points import PGMS, called, installed, loaded
 
 DEFAULT_STATES = 10
 LONGEST_OVER_TARGET = 4  # a geometric distribution has 2 % of its bouts beyond four times its mean
-LONGEST = 100  # frames of the longest bout where no target duration is known
+LONGEST_BOUT = 100  # frames of the longest bout where no target duration is known
 
 Tables = dict[str, dict[str, Any]]  # of each block: its kind, its sizes, its parents
 
@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
     def longest(self) -> int:
         """Frames of the longest bout that a table of durations has."""
         target = self.target_duration
-        return LONGEST if target is None else max(2, math.ceil(LONGEST_OVER_TARGET * target))
+        return LONGEST_BOUT if target is None else max(2, math.ceil(LONGEST_OVER_TARGET * target))
 
     def choice(self) -> dict[str, Any]:
         """The states, each frame on its own."""

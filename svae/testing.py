@@ -24,7 +24,7 @@ __all__ = ["check_block", "check_likelihood", "check_pgm"]
 
 T, REAL = 6, 5  # frames, the last of them padding
 CLOSE = 2e-3  # for densities in float32
-POINTS, DRAWS, MOST = 40_001, 4_000, 5_000  # of a grid, of a mean, and the largest count
+POINTS, DRAWS, LARGEST_COUNT = 40_001, 4_000, 5_000  # of a grid, of a mean, and the largest count
 SURE = 1e9  # copies of the data: q(theta) at a point
 SHARP = 1e8  # precision that pins x
 
@@ -97,7 +97,7 @@ def _support(likelihood: AbstractLikelihood) -> tuple[Array, Array]:
     """Points over the range of an entry and their weights: whole numbers, or a grid that is dense in the middle."""
     low, high = likelihood.low, likelihood.high
     if likelihood.discrete:
-        y = jnp.arange(max(low, -MOST), min(high, MOST) + 1)
+        y = jnp.arange(max(low, -LARGEST_COUNT), min(high, LARGEST_COUNT) + 1)
         return y, jnp.ones_like(y)
     if np.isfinite(low) and np.isfinite(high):
         y = low + (high - low) * (jnp.arange(POINTS) + 0.5) / POINTS

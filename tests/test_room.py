@@ -16,7 +16,7 @@ def double():
 
 def limit(monkeypatch, tmp_path, words):
     (tmp_path / "most").write_text(words)
-    monkeypatch.setattr(_program_memory, "MOST", tmp_path / "most")
+    monkeypatch.setattr(_program_memory, "MOST_MAPS", tmp_path / "most")
 
 
 def test_programs_stay_while_there_is_room(double, monkeypatch, tmp_path):
@@ -35,6 +35,6 @@ def test_programs_go_when_half_of_the_maps_are_taken_and_come_again(double, monk
 
 
 def test_a_system_without_such_a_limit_is_left_alone(double, monkeypatch, tmp_path):
-    monkeypatch.setattr(_program_memory, "MOST", tmp_path / "no such file")
+    monkeypatch.setattr(_program_memory, "MOST_MAPS", tmp_path / "no such file")
     _program_memory.make_room()
     assert double._cache_size() == 1

@@ -43,9 +43,8 @@ SHAPES = {
 }
 
 
-def trajectories(shape: Shape, rng):
+def trajectories(B: int, T: int, D: int, K: int, rng: np.random.Generator):
     """x (B, T, D) of K slow rotations, and the states z (B, T)."""
-    B, T, D, K = shape.batch, shape.T, shape.D, shape.K
     A = np.stack([0.98 * np.linalg.qr(np.eye(D) + 0.3 * rng.normal(size=(D, D)))[0] for _ in range(K)])
     A *= np.sign(np.einsum("kii->k", A))[:, None, None]
     b = 0.3 * rng.normal(size=(K, D))
@@ -61,7 +60,7 @@ def trajectories(shape: Shape, rng):
 def problem(name: str, seed: int = 0) -> Problem:
     """A batch, and a model whose linear maps and q(theta) are those of its system."""
     shape, rng = SHAPES[name], np.random.default_rng(seed)
-    x, z = trajectories(shape, rng)
+    x, z = trajectories(shape.batch, shape.T, shape.D, shape.K, rng)
     P = int(np.prod(shape.event))
     W = np.linalg.qr(rng.normal(size=(max(P, shape.D), shape.D)))[0][:P] * np.sqrt(P / shape.D)
     y = (x @ W.T + 0.3 * rng.normal(size=(*z.shape, P))).reshape(*z.shape, *shape.event)

@@ -5,6 +5,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from svae.cli._app import Given
 from svae.cli._machine import use_compilation_cache
 from svae.cli._print import report, say
 
@@ -33,15 +34,7 @@ def open_model(path: Path) -> Any:
     return Run(path).model()
 
 
-def open_both(
-    path: Path,
-    data: str,
-    fps: float | None,
-    dataset: str | None,
-    match: list[str] | None = None,
-    inputs: str | None = None,
-    group: str | None = None,
-) -> tuple[Any, Any]:
+def open_both(path: Path, data: str, given: Given) -> tuple[Any, Any]:
     """The model of `path` and recordings to ask it about; what is left open is as it was in its run.
 
     What was done to match them, and which are far from its training, is said on stderr.
@@ -51,18 +44,18 @@ def open_both(
     from svae.queries import far
 
     before = _source(path)
-    found = load(data, fps=fps, dataset=dataset or before.get("dataset"))
+    found = load(data, fps=given.fps, dataset=given.dataset or before.get("dataset"))
     model, notes = open_model(path), list(found.notes)
     rate = before.get("fps") or model.layout.fps
     if rate and found.fps is None and not any(t is not None for t in found.times):
         found = found._replace(fps=rate)
         notes.append(f"The data do not say their frame rate; it is taken to be {rate:.4g}, as in training.")
-    if match:
-        found = renamed(found, matches(match))
-    if inputs is not None:
-        found = load_inputs(found, inputs)
+    if given.match:
+        found = renamed(found, matches(given.match))
+    if given.inputs is not None:
+        found = load_inputs(found, given.inputs)
         notes += [note for note in found.notes if note not in notes]
-    found = found if group is None else load_groups(found, group)
+    found = found if given.group is None else load_groups(found, given.group)
     notes += said_of_new(found, model.pgm.by, model.layout.groups)
     say([*notes, *far(model, found)])
     return model, found

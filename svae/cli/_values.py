@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from svae.config import ConfigError
 
 SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
-FRAMES = ("frame", "frames")
+FRAME_WORDS = ("frame", "frames")
 NUMBER_AND_UNIT = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
@@ -36,12 +36,12 @@ def duration(text: str, option: str) -> Duration:
     """400ms, 0.4s, 2min, 1h or 12frames."""
     found = NUMBER_AND_UNIT.fullmatch(text)
     unit = found[2].lower() if found else ""
-    if unit not in SECONDS and unit not in FRAMES:
+    if unit not in SECONDS and unit not in FRAME_WORDS:
         raise ConfigError(f"{option} needs a number and a unit such as 400ms, 0.4s, 2min or 12frames, not {text!r}")
     value = float(found[1])
     if not math.isfinite(value):
         raise ConfigError(f"{option} is too large: {text!r}")
-    return Duration(value, True) if unit in FRAMES else Duration(value * SECONDS[unit], False)
+    return Duration(value, True) if unit in FRAME_WORDS else Duration(value * SECONDS[unit], False)
 
 
 def whole_frames(text: str, rate: float | None, option: str) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from svae.cli import _netcdf
-from svae.cli._app import Json, Match, verb
+from svae.cli._app import AS_IN_THE_RUN, AsGiven, Json, verb
 from svae.cli._print import report, report_rows, say
 from svae.cli._runs import frame_rate, labels_of, open_both, random_key, stem, unlike, usual_bound
 
@@ -16,11 +16,7 @@ def apply(
     /,
     *,
     out: Path | None = None,
-    fps: float | None = None,
-    dataset: str | None = None,
-    match: Match = None,
-    inputs: str | None = None,
-    group: str | None = None,
+    given: AsGiven = AS_IN_THE_RUN,
     json: Json = False,
 ):
     """Label new recordings: states, their probabilities, latents and bouts, one netCDF file each and bouts.csv.
@@ -29,15 +25,10 @@ def apply(
         run: A run folder or a saved model.
         data: A file, a folder or a pattern.
         out: The folder to write; RUN/applied/NAME-OF-DATA unless given.
-        fps: Frames per second; as in the run unless the data say it.
-        dataset: Which array of a container; as in the run unless given.
-        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
-        inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
-        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     from svae.runs import apply
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
+    model, recordings = open_both(run, data, given)
     out = out or run / "applied" / stem(data)
     names = apply(model, recordings, out, labels_of(run))
     say(unlike(run, out, names))
@@ -55,11 +46,7 @@ def score(
     samples: int = 8,
     importance_samples: int = 0,
     seed: int = 0,
-    fps: float | None = None,
-    dataset: str | None = None,
-    match: Match = None,
-    inputs: str | None = None,
-    group: str | None = None,
+    given: AsGiven = AS_IN_THE_RUN,
     json: Json = False,
 ):
     """How well the model predicts recordings: the held-out bound in nats per frame, higher is better.
@@ -70,16 +57,11 @@ def score(
         samples: Draws of the latents that the bound is averaged over.
         importance_samples: Draws of a tighter bound by importance sampling; 0 = without.
         seed: Seed of the draws.
-        fps: Frames per second; as in the run unless the data say it.
-        dataset: Which array of a container; as in the run unless given.
-        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
-        inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
-        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     import svae
     from svae.queries import low_bounds
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
+    model, recordings = open_both(run, data, given)
     found = svae.score(model, recordings, key=random_key(seed), samples=samples, importance_samples=importance_samples)
     say(low_bounds(model, recordings.names, found.recordings, usual_bound(run)))
     each = [{"recording": n, "bound": b} for n, b in zip(recordings.names, found.recordings, strict=True)]
@@ -97,11 +79,7 @@ def impute(
     to: Literal["netcdf", "csv"] = "netcdf",
     out: Path | None = None,
     seed: int = 0,
-    fps: float | None = None,
-    dataset: str | None = None,
-    match: Match = None,
-    inputs: str | None = None,
-    group: str | None = None,
+    given: AsGiven = AS_IN_THE_RUN,
     json: Json = False,
 ):
     """Fill what is missing (NaN) with its predictive mean, and write how sure that is, one file per recording.
@@ -119,18 +97,13 @@ def impute(
         to: The format; csv has the coordinates and the layout of the file that was given.
         out: The folder to write; RUN/imputed/NAME-OF-DATA unless given.
         seed: Seed of the draws.
-        fps: Frames per second; as in the run unless the data say it.
-        dataset: Which array of a container; as in the run unless given.
-        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
-        inputs: The inputs of every frame, as for `svae fit`, where the model takes any.
-        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     import numpy as np
 
     import svae
     from svae.data import seconds
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
+    model, recordings = open_both(run, data, given)
     found = svae.impute(model, recordings, key=random_key(seed), samples=samples, starts=starts)
     out = out or run / "imputed" / stem(data)
     if to == "csv":
@@ -154,14 +127,14 @@ def _as_csv(out, data, recordings, model, found) -> list[dict[str, Any]]:
     """Write the files; a row for each recording."""
     import numpy as np
 
-    from svae.cli import _filled
-    from svae.cli._placed import filled
+    from svae.cli import _imputed_csv
+    from svae.cli._unaligned import filled
 
     made = [
         filled(model.preprocess, np.asarray(y[:], float), frames, sd)
         for y, frames, sd in zip(recordings.sequences, found.frames, found.sd, strict=True)
     ]
-    _filled.write(out, data, recordings, made)
+    _imputed_csv.write(out, data, recordings, made)
     return [
         {"recording": n, "frames": len(one.frames), "filled": int(one.new.sum()), "frames_placed_between": one.between}
         for n, one in zip(recordings.names, made, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from svae.cli import _cost
 from svae.cli._app import Json, verb
-from svae.cli._doubts import of_config, of_data
+from svae.cli._before_fit import of_config, of_data
 from svae.cli._machine import use_compilation_cache
 from svae.cli._print import print_json, print_table
 from svae.cli._runs import frame_rate, open_model

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from svae.cli._app import Json, command, verb
-from svae.cli._doubts import of_config, of_data
+from svae.cli._before_fit import of_config, of_data
 from svae.cli._machine import use_compilation_cache, use_few_heaps
 from svae.cli._options import in_frames, limit_of, options_of
 from svae.cli._print import say
+from svae.cli._processes import Processes, together
 from svae.cli._runs import frame_rate, new_folder, report_run, stem, summary
-from svae.cli._together import Processes, together
 from svae.config import Config, ConfigError
 
 BASELINES, SHARE = 60.0, 0.05  # seconds of --max-time that are kept for the baselines at most, and as a share of it

@@ -64,10 +64,19 @@ def pages() -> dict[str, str]:
 
 def _page(name, function):
     summary, rest, words = _read(inspect.getdoc(function))
-    arguments = [_argument(p, words) for p in inspect.signature(function).parameters.values()]
+    arguments = [_argument(p, words) for p in _parameters(function)]
     usage = " ".join(["svae", name, *(a.name for a in arguments if a.positional), "[options]"])
     body = [f"# svae {name}", summary, *([rest] if rest else []), f"```text\n{usage}\n```", _table(arguments)]
     return "\n\n".join([*body, "For example:", f"```sh\n{EXAMPLES[name]}\n```", "[All verbs](index.md)"]) + "\n"
+
+
+def _parameters(function) -> list[inspect.Parameter]:
+    """The arguments of a function; of one that holds several flags, those."""
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        held = _told(parameter.annotation).get("name") == "*"
+        found += _parameters(typing.get_args(parameter.annotation)[0]) if held else [parameter]
+    return found
 
 
 def _read(text: str) -> tuple[str, str, dict[str, str]]:

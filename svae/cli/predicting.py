@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from svae.cli import _netcdf
-from svae.cli._app import Json, Match, verb
+from svae.cli._app import AS_IN_THE_RUN, AsGiven, Json, verb
 from svae.cli._netcdf import Variable
 from svae.cli._print import report, report_rows, say
 from svae.cli._runs import frame_rate, open_both, open_model, random_key, stem
@@ -24,14 +24,12 @@ def forecast(
     samples: int = 200,
     out: Path | None = None,
     seed: int = 0,
-    fps: float | None = None,
-    dataset: str | None = None,
-    match: Match = None,
-    inputs: str | None = None,
-    group: str | None = None,
+    given: AsGiven = AS_IN_THE_RUN,
     json: Json = False,
 ):
     """Draw how recordings go on; only frames up to --start are seen. Where later frames are known it is scored.
+
+    Inputs that end with the recordings stay as they are then.
 
     Args:
         run: A run folder or a saved model.
@@ -41,15 +39,10 @@ def forecast(
         samples: How many futures to draw.
         out: The folder to write, one netCDF file per recording; RUN/forecasts/NAME-OF-DATA unless given.
         seed: Seed of the draws.
-        fps: Frames per second; as in the run unless the data say it.
-        dataset: Which array of a container; as in the run unless given.
-        match: MODEL=DATA where a point or column has another name in the data, such as nose=snout; may be repeated.
-        inputs: The inputs of every frame, as for `svae fit`; where the recordings end they stay as they are.
-        group: The group of each recording, as for `svae fit`, where the model has habits for each.
     """
     import svae
 
-    model, recordings = open_both(run, data, fps, dataset, match, inputs, group)
+    model, recordings = open_both(run, data, given)
     rate = frame_rate(recordings)
     ahead = whole_frames(horizon, rate, "--horizon")
     seen = _until(recordings, start, rate)

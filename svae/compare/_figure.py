@@ -13,7 +13,7 @@ from svae.experiments import _figures
 from svae.report._palette import ink, palette
 
 COLOURS = ("#6b7280", "#d9480f", "#1864ab", "#2b8a3e", "#862e9c", "#a37200", "#0b7285", "#c2255c")  # of groups
-MOST = 30  # rows in a figure
+MOST_ROWS = 30  # rows in a figure
 OF_MEASURE = {"usage": "Usage", "duration": "Duration of bouts", "transitions": "What follows what"}
 
 
@@ -54,7 +54,7 @@ def _shown(measure, rows):
         if not abs(row.g.value) <= abs(g[row.key]):
             g[row.key] = row.g.value
     size = np.nan_to_num([g[key] for key in measure.keys], nan=0.0)
-    chosen = np.argsort(-np.abs(size), kind="stable")[:MOST]
+    chosen = np.argsort(-np.abs(size), kind="stable")[:MOST_ROWS]
     return [int(k) for k in chosen[np.argsort(-size[chosen], kind="stable")]]
 
 

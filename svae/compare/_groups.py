@@ -12,7 +12,7 @@ from svae.config import ConfigError
 from svae.data import DataError
 
 FILE = "groups.csv"
-LARGEST = 2**24  # bytes of a table that we read
+LARGEST_TABLE = 2**24  # bytes of a table that we read
 FEWEST = 3  # animals in a group
 
 
@@ -103,7 +103,7 @@ def _rows(file, by) -> dict[str, dict[str, str]]:
 
 def _text(file):
     try:
-        if os.path.getsize(file) > LARGEST:
+        if os.path.getsize(file) > LARGEST_TABLE:
             raise DataError(f"{file} is too large for a table of groups; name the csv file with --groups")
         return Path(file).read_text(encoding="utf-8-sig")
     except FileNotFoundError:

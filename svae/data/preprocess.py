@@ -27,7 +27,9 @@ POINTS = ("keypoints", "distances")
 LARGE = 64  # pixels; longer sides are resized unless told otherwise
 SIZE = 32  # pixels of the longer side after that
 PERCENTILES = (0.5, 99.5)  # of depth
-LEAST = 0.05  # of a body length, added to a distance before its logarithm: points that meet are not far apart in it
+LEAST_DISTANCE = (
+    0.05  # of a body length, added to a distance before its logarithm: points that meet are not far apart in it
+)
 RUNS, RUN = 40, 100  # stretches of frames, and frames in each, on which it is found
 
 
@@ -90,7 +92,7 @@ class Preprocess:
             shape = np.where(np.isinf(points), points, keypoints.aligned(points, body, weights))
         else:
             far = keypoints.body_length(body)
-            shape = far * keypoints.distances(points, LEAST * far)
+            shape = far * keypoints.distances(points, LEAST_DISTANCE * far)
         if self.room:
             shape = np.concatenate([shape, self._place(frames, points, body)], 1)
         if self.motion:

@@ -9,7 +9,7 @@ BOUT = 4.0  # autocorrelation times of position
 SPEED_BOUT = 1.5  # autocorrelation times of speed
 COMPONENTS = 10
 STRETCHES, STRETCH = 10, 2000  # frames that are looked at: stretches of each recording, and frames of one
-LONGEST = 1000  # frames of lag that are tried
+LONGEST_LAG = 1000  # frames of lag that are tried
 STILL = 1e-3  # squared speed, of components of unit variance, that counts as none
 
 
@@ -65,7 +65,7 @@ def _forgetting(pieces: list[np.ndarray]) -> int:
     mean = np.concatenate(pieces).mean(0)
     away = [x - mean for x in pieces]
     total = sum(np.sum(x**2) for x in away)
-    for lag in range(1, min(LONGEST, max(map(len, pieces)))):
+    for lag in range(1, min(LONGEST_LAG, max(map(len, pieces)))):
         if sum(np.sum(x[lag:] * x[:-lag]) for x in away if len(x) > lag) < total / np.e:
             return lag
-    return min(LONGEST, max(map(len, pieces)))
+    return min(LONGEST_LAG, max(map(len, pieces)))

@@ -13,7 +13,7 @@ import numpy as np
 from .recordings import DataError, Recordings, float_type
 
 BLOCK_NUMBERS = 2**20  # that one block of a pass over all frames has
-SMALL = 2**28  # bytes that are rather kept in memory than read again and again
+KEPT_BYTES = 2**28  # bytes that are rather kept in memory than read again and again
 LARGE = 2**14  # numbers of a frame that is costly to read
 LOOKED_AT = 2000  # frames of a recording that tell its scale
 SAMPLED = 2**25  # numbers in a sample of frames at most: 109 pictures of 480 x 640
@@ -182,7 +182,7 @@ def settled(data: Recordings) -> Recordings:
         `Recordings`.
     """
     views = [y for y in data.sequences if isinstance(y, View)]
-    if not views or sum(y.size * y.dtype.itemsize for y in views) > SMALL:
+    if not views or sum(y.size * y.dtype.itemsize for y in views) > KEPT_BYTES:
         return data
     return data._replace(sequences=tuple(_whole(y) if isinstance(y, View) else y for y in data.sequences))
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from svae.data import Recordings, cut, preprocessed
-from svae.experiments._foresight import Foresight
+from svae.experiments._forecast_dynamics import Foresight
 from svae.queries import forecast
 
 DRAWN_NUMBERS = 2**25  # of all draws of one call together

@@ -14,7 +14,7 @@ from svae.config import Config
 from svae.data import mouse
 from svae.data.scores import IN_USE, adjusted_rand_index, bout_lengths, purity
 from svae.experiments import _demo_figures, _figures
-from svae.experiments._recorded import kept
+from svae.experiments._videos import kept
 from svae.queries.inference import Segmentation
 
 

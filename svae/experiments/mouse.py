@@ -2,7 +2,7 @@
 
 MLPs with two layers of 200 units, 10 latents, 30 x 30 pixels, as in the paper; an MLP here stands beside a linear map
 that begins at PCA. The last fifth of the video is kept for the predictions, for which the dynamics are fitted once more
-to the latents (see `_foresight`). Smaller than the paper's 288,000 frames.
+to the latents (see `_forecast_dynamics`). Smaller than the paper's 288,000 frames.
 """
 
 import time
@@ -18,8 +18,8 @@ from svae.config import Config
 from svae.data import DataError, Recordings, cut, preprocessed
 from svae.experiments import _predictions, _strips
 from svae.experiments._figures import BLUE, GREY, ORANGE, new_figure, save_figure, save_numbers, style
-from svae.experiments._foresight import Foresight, with_foresight
-from svae.experiments._recorded import SIZE, network, new_model, recorded
+from svae.experiments._forecast_dynamics import Foresight, with_foresight
+from svae.experiments._videos import SIZE, network, new_model, recorded
 from svae.fitting.loop import fit
 from svae.model import SVAE
 from svae.queries import forecast, infer, reconstruct

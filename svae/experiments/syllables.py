@@ -17,7 +17,7 @@ from svae.data import Recordings, bout_frames, find_preprocess, preprocessed
 from svae.data.scores import adjusted_rand_index, matched, purity
 from svae.experiments import _bouts, _strips
 from svae.experiments._figures import new_figure, save_figure, save_numbers, style
-from svae.experiments._recorded import SIZE, Recorded, kept, network, recorded, shown
+from svae.experiments._videos import SIZE, Recorded, kept, network, recorded, shown
 
 
 class Settings(NamedTuple):
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 SETTINGS = Settings()
 EXAMPLES, EVERY, PADDING = 4, 4, 3  # bouts of a state; frames from one shown to the next; shown before and after
 PANELS = 4  # states in the figure of the paper
-LONGEST = 18  # frames shown in a row
+LONGEST_ROW = 18  # frames shown in a row
 
 
 def _command(out: Path, data: str | None, net: str, seed: int) -> list[str]:
@@ -138,11 +138,11 @@ def panel(seen: Recordings, every: list, k: int, scale: _strips.Scale) -> np.nda
 
 def stride(frames: float) -> int:
     """Frames from one shown to the next: 4 as in the paper, more where a bout would not fit."""
-    return max(EVERY, int(np.ceil(frames / (LONGEST - 2 * PADDING))))
+    return max(EVERY, int(np.ceil(frames / (LONGEST_ROW - 2 * PADDING))))
 
 
 def _row(y, b: _bouts.Stretch, step: int, scale: _strips.Scale) -> np.ndarray:
-    at = np.arange(b.first - PADDING * step, b.last + PADDING * step, step)[: LONGEST + 2]
+    at = np.arange(b.first - PADDING * step, b.last + PADDING * step, step)[: LONGEST_ROW + 2]
     at = at[(at >= 0) & (at < len(y))]
     frames = _strips.cropped(np.asarray(y[int(at[0]) : int(at[-1]) + 1])[at - at[0]], scale)
     on = (b.first <= at) & (at < b.last)

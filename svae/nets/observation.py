@@ -29,7 +29,7 @@ from svae.nets.trunks import ACTIVATIONS, MLP, UNIT, apply_dense, choose, dense,
 START_SD = 0.3  # leaves a tenth of the variance of standardised data to noise: latents are worth using from the start
 Noisy = TypeVar("Noisy", bound=eqx.Module)  # an Observation, or a posterior over its weights
 MOST_NOISE_STEP = 0.5  # of log sd, in one step
-SMALL = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
+START_SCALE = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
 
 
 class Observation(eqx.Module):
@@ -139,7 +139,7 @@ def learned_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, ke
 
 def network_scale(sd: float, event_shape: tuple[int, ...], head: Callable, *, key: PRNGKeyArray) -> NetworkScale:
     """A log sd that is a function of the latent and starts near log sd."""
-    return NetworkScale(head(scale=SMALL, key=key), sd)
+    return NetworkScale(head(scale=START_SCALE, key=key), sd)
 
 
 VARIANCES = {"fixed": fixed_scale, "learned": learned_scale, "network": network_scale}
@@ -190,7 +190,7 @@ def make_observation(
     def head(*, scale: float, key: PRNGKeyArray) -> eqx.Module:
         return kind.head(trunk.size, event_shape, scale=scale, key=key)
 
-    correction = head(scale=SMALL if kind.linear else UNIT, key=key_head) if kind.correction else None
+    correction = head(scale=START_SCALE if kind.linear else UNIT, key=key_head) if kind.correction else None
     P = math.prod(event_shape)
     linear = Embed(partial_isometry(P, latent_dim, key=key_linear), jnp.zeros(P)) if kind.linear else None
     scale: Scale = choose("variance", variance, VARIANCES)(sd, event_shape, head, key=key_scale)

@@ -25,7 +25,7 @@ from svae.expfam import Gaussian
 from svae.nets.likelihoods import LEAST_SD, GaussianNoise
 
 SURE = 1e-3  # sd of the noise of x itself, whose variance is about 1: float32 can still follow it
-MOST = 0.5  # of the noise around the plane, that the noise within it may be
+MOST_NOISE_WITHIN = 0.5  # of the noise around the plane, that the noise within it may be
 
 
 class Gram(NamedTuple):
@@ -47,7 +47,7 @@ class Plane(eqx.Module):
     @property
     def within(self) -> Float[Array, " D"]:
         """sd of the noise within the plane, in units of y."""
-        return jnp.minimum(SURE * self.scale, MOST * self.sd)
+        return jnp.minimum(SURE * self.scale, MOST_NOISE_WITHIN * self.sd)
 
     @property
     def ratio(self) -> Float[Array, " D"]:

@@ -25,7 +25,7 @@ from svae.nets.trunks import ACTIVATIONS, UNIT, affine_trunk, apply_dense, choos
 
 FLOOR = 1e-4  # J ≥ FLOOR: even a frame the network makes nothing of keeps its guess
 LIMIT = 1e4  # entries of the factor of J saturate here, J ≲ 1e8: beyond it float32 messages lose the prior
-SMALL = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
+START_SCALE = 0.01  # scale of the last layer of a correction, so that a network starts at its linear map
 
 
 class RecognitionNetwork(NamedTuple):
@@ -135,7 +135,7 @@ def potential_head(
     """A head whose precision starts at about 1; `guess_scale` None leaves the guess to the linear map."""
     key_guess, key_factor = jax.random.split(key)
     guess = None if guess_scale is None else dense(features, latent_dim, scale=guess_scale, key=key_guess)
-    layer = dense(features, entries, scale=SMALL, key=key_factor)
+    layer = dense(features, entries, scale=START_SCALE, key=key_factor)
     bias = unfactor(jnp.eye(latent_dim))[:entries]
     return PotentialHead(guess, eqx.tree_at(lambda m: m.bias, layer, bias), latent_dim)
 
@@ -173,7 +173,7 @@ def make_recognition(
     kind = choose("recognition network", network, RECOGNITION_NETWORKS) if named else network
     entries = choose("precision", precision, PRECISIONS)(latent_dim)
     trunk = kind.trunk(event_shape, 1 + missing, hidden, choose("activation", activation, ACTIVATIONS), key=key_trunk)
-    scale = (SMALL if kind.linear else UNIT) if kind.correction else None
+    scale = (START_SCALE if kind.linear else UNIT) if kind.correction else None
     head = potential_head(trunk.size, latent_dim, entries, guess_scale=scale, key=key_head)
     P = math.prod(event_shape)
     linear = Project(partial_isometry(P, latent_dim, key=key_linear).T, jnp.zeros(P)) if kind.linear else None

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from svae.expfam import Gaussian, LinearGaussian
-from svae.pgm import _beside, _density, _habits, _inference, _shown, _simulation, _start, _sweep
-from svae.pgm._first_words import first_words
+from svae.pgm import _density, _group_transitions, _inference, _inputs, _shown_block, _simulation, _start, _sweep
+from svae.pgm._description import arrows, title
 from svae.pgm._mean_field import implicit
+from svae.pgm._mean_field_start import first_words
 from svae.pgm._posterior import Posterior, side_by_side
 from svae.pgm._sweep import Node
-from svae.pgm._words import arrows, title
 
 PRIOR_SD = 3.0  # of ordinary parameters, around 0
 
@@ -75,7 +75,7 @@ class Graph(eqx.Module):
     @property
     def sticky(self) -> str | None:
         """The block whose transitions can be sticky, and its bouts as long as a target: the shown one, if a chain."""
-        return _shown.sticky(self)
+        return _shown_block.sticky(self)
 
     @property
     def longest(self) -> int:
@@ -85,7 +85,7 @@ class Graph(eqx.Module):
     @property
     def paced(self) -> bool:
         """Whether it takes a target duration of bouts: as stickiness, or to begin with durations or leaning states."""
-        return _shown.paced(self)
+        return _shown_block.paced(self)
 
     @property
     def dynamic(self) -> bool:
@@ -115,20 +115,24 @@ class Graph(eqx.Module):
     @property
     def by(self) -> str:
         """What groups of recordings are called that have tables of their own; "" where all share all tables."""
-        return _habits.by(self)
+        return _group_transitions.by(self)
 
     @property
     def believed(self) -> Any:
         """p(theta) as its ordinary parameters make it: `prior`, but for tables of groups."""
-        return _habits.believed(self)
+        return _group_transitions.believed(self)
 
     def for_groups(self, number: int) -> "Graph":
         """The graph with tables for so many groups, where a block has any."""
-        return dataclasses.replace(self, prior=_habits.stacked(self, number), groups=number) if self.by else self
+        return (
+            dataclasses.replace(self, prior=_group_transitions.stacked(self, number), groups=number)
+            if self.by
+            else self
+        )
 
     def with_new_group(self, q: Any) -> Any:
         """q(theta) with the tables of a group never seen after those of all others: what draws are made from."""
-        return _habits.with_new(self, q)
+        return _group_transitions.with_new(self, q)
 
     def penalty(self) -> Float[Array, ""]:
         """-log p(ordinary parameters), but for a constant."""
@@ -176,15 +180,15 @@ class Graph(eqx.Module):
 
     def tables(self, moments: Any, inputs: Float[Array, "T n"] | None = None) -> dict[str, Any]:
         """Expected statistics as the sweeps take them, by block, beside the inputs of those that have any."""
-        return _beside.tables(self, moments, inputs)
+        return _inputs.tables(self, moments, inputs)
 
     def beside(self, node: Node, inputs: Any) -> dict[str, Any]:
         """Inputs and ordinary parameters as arguments, of a block that takes any."""
-        return _beside.beside(self, node, inputs)
+        return _inputs.beside(self, node, inputs)
 
     def check_inputs(self, inputs: Any, length: int) -> None:
         """Raise unless inputs are what the graph wants for `length` frames: all of its columns, or none."""
-        _beside.check(self, inputs, length)
+        _inputs.check(self, inputs, length)
 
     def by_block(self, potentials: Gaussian) -> dict[str, Gaussian]:
         """The potentials of each continuous block."""
@@ -230,7 +234,7 @@ class Graph(eqx.Module):
         `inputs` are those of the frames that are simulated, `group` is as in `infer`.
         """
         self.check_inputs(inputs, length)
-        theta = _habits.theta_of(self, theta, group)
+        theta = _group_transitions.theta_of(self, theta, group)
         return _simulation.simulate(self, theta, length, key, start, inputs)
 
     def latent(self, paths: Any) -> Float[Array, "*B T D"]:
@@ -256,13 +260,13 @@ class Graph(eqx.Module):
         group: Any = None,
     ) -> Float[Array, " T"]:
         """log p(x_t | x_1..x_{t-1}, theta), the states of all discrete blocks summed over; 0 at padding."""
-        theta = _habits.theta_of(self, theta, group)
+        theta = _group_transitions.theta_of(self, theta, group)
         each = {name: x[:, part] for name, part in self.parts().items()}
-        return _density.log_prob(self, theta, each, mask, _beside.known(self, inputs, mask))
+        return _density.log_prob(self, theta, each, mask, _inputs.known(self, inputs, mask))
 
     def as_seen(self, q: Any) -> Any:
         """q(theta) without the sticky counts that price a switch: what simulations are drawn from."""
-        return _shown.as_seen(self, q)
+        return _shown_block.as_seen(self, q)
 
     def conditionals(self, q: Any) -> LinearGaussian | None:
         """x_t given each state that is shown, of the block nearest to it: W (K, D, U) with u = (x_t-1, 1) or u = 1.
@@ -270,15 +274,15 @@ class Graph(eqx.Module):
         Other parents are averaged over, and inputs are 0; None where the latent has no parameters, and for a block that
         is not a parent of any. Of a network it is the expansion about x = 0.
         """
-        return _shown.conditionals(self, q)
+        return _shown_block.conditionals(self, q)
 
     def beyond(self, x: Float[Array, "N D"]) -> Float[Array, "N D"] | None:
         """What a network adds at x to the mean of those conditionals; None where there is none."""
-        return _shown.beyond(self, x)
+        return _shown_block.beyond(self, x)
 
     def durations(self, q: Any) -> Float[Array, "K longest"] | None:
         """The mean probability that a bout of each shown state lasts 1, 2, ... frames; None without durations."""
-        return _shown.durations(self, q)
+        return _shown_block.durations(self, q)
 
     # --- start ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from svae.expfam import Gaussian
-from svae.pgm import _beside, _habits, _sweep
+from svae.pgm import _group_transitions, _inputs, _sweep
 from svae.pgm._posterior import Posterior, expected_potential
 from svae.pgm._sweep import Nodes
 
@@ -30,8 +30,8 @@ def infer(
     group: Any,
 ) -> Posterior:
     """q*(x, z) of one sequence."""
-    moments = _habits.moments_of(graph, moments, group)
-    tables = graph.tables(moments, _beside.known(graph, inputs, mask))
+    moments = _group_transitions.moments_of(graph, moments, group)
+    tables = graph.tables(moments, _inputs.known(graph, inputs, mask))
     args = tables, graph.by_block(potentials) | (states or {}), mask
     begin = graph.no_word if set(graph.discrete) <= set(start or ()) else graph.first_words
     words, residual = begin(args), jnp.zeros(())

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from svae.pgm import _habits
+from svae.pgm import _group_transitions
 from svae.pgm._block import names, parents
 from svae.pgm._check import ordered
 from svae.pgm._graph import Graph
@@ -34,7 +34,7 @@ def graph(*, show: str | None = None, solve: Callable | None = None, **blocks: A
     drivers = [{} if node.driver is None else {"driver": blocks[node.driver].size} for node in nodes]
     each = list(zip(nodes, drivers, strict=True))
     prior = recorded(nodes, [node.block.prior(node.every_size, **driver) for node, driver in each])
-    ordinary = recorded(nodes, [_habits.ordinary(node, driver.get("driver", 0)) for node, driver in each])
+    ordinary = recorded(nodes, [_group_transitions.ordinary(node, driver.get("driver", 0)) for node, driver in each])
     usual = step_by_step if any(node.block.nonlinear for node in nodes) else implicit
     made = Graph(prior, nodes, _nearest(nodes) if show is None else show, solve or usual, ordinary)
     return made.for_groups(0)

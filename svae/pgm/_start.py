@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from svae.pgm import _beside, _habits
+from svae.pgm import _group_transitions, _inputs
 from svae.pgm._block import Said
 from svae.pgm._sweep import Node, recorded
 
@@ -15,9 +15,9 @@ ROW = 20  # frames in one state, where a discrete block starts from nothing
 def initialize(graph: Any, latents: list, states: list, inputs: list | None, groups: list[int] | None) -> Any:
     """q(theta) = prior + statistics of complete data."""
     for i, x in enumerate(latents):
-        _beside.check(graph, None if inputs is None else inputs[i], len(x))
+        _inputs.check(graph, None if inputs is None else inputs[i], len(x))
     fitted = [
-        _habits.initialize(graph, node, own, said, groups)
+        _group_transitions.initialize(graph, node, own, said, groups)
         if node.block.by
         else node.block.initialize(getattr(graph.prior, node.name), node.every_size, own, said, **known)
         for node, own, said, known in _complete(graph, latents, states, inputs)
@@ -32,7 +32,7 @@ def start(graph: Any, q: Any, latents: list, states: list, inputs: list | None) 
         x = None if node.driver is None else [path[:, parts[node.driver]] for path in latents]
         ordinary, of_node = getattr(graph.ordinary, node.name), getattr(q, node.name)
         regressed = lambda: node.block.start(ordinary, of_node, own, said, x, **known)  # noqa: B023, E731
-        found.append(_habits.start(graph, node, of_node) if node.block.by else regressed())
+        found.append(_group_transitions.start(graph, node, of_node) if node.block.by else regressed())
     return dataclasses.replace(graph, ordinary=recorded(graph.nodes, found))
 
 

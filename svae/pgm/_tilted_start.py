@@ -6,7 +6,7 @@ import numpy as np
 from svae.pgm._tilted import Tilt
 
 STEPS = 50
-MOST = 50_000  # steps of the data that the regression sees, evenly spread
+MOST_STEPS = 50_000  # steps of the data that the regression sees, evenly spread
 
 
 def fitted(tilt: Tilt, counts: np.ndarray, own: list, weights: list, x: list | None, inputs: list | None) -> Tilt:
@@ -20,7 +20,7 @@ def fitted(tilt: Tilt, counts: np.ndarray, own: list, weights: list, x: list | N
     v = np.concatenate(parts, 1).astype(float)
     left, entered = (np.concatenate([w[part] for w in own]) for part in (slice(None, -1), slice(1, None)))
     table = np.concatenate(weights).argmax(1)
-    seen = slice(None, None, -(-len(v) // MOST))
+    seen = slice(None, None, -(-len(v) // MOST_STEPS))
     log_rows = np.log(counts / counts.sum(-1, keepdims=True)).reshape(-1, *counts.shape[-2:])
     log_rows, v, entered = log_rows[table, left.argmax(1)][seen], v[seen], entered[seen]
     curvature, B = v.T @ v / 2 + np.eye(v.shape[1]), np.zeros((v.shape[1], counts.shape[-1]))

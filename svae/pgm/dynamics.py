@@ -20,14 +20,14 @@ from svae.messages import GaussianChain, GaussianSmoothed
 from svae.pgm import _nonlinear
 from svae.pgm._block import AbstractBlock, columns, whole, widths
 from svae.pgm._conditional import Expected, chain, chain_kl, driven, steps_penalty
-from svae.pgm._forms import cut
+from svae.pgm._conditional_forms import cut
 from svae.pgm._linear import gaussian_step, log_normal_by_state, ones, previous
 from svae.pgm._nonlinear import Bend, Network, Surrogate
 from svae.pgm._priors import regressions
 from svae.pgm.normal import form_of
 
 # Steps up to which padding follows the dynamics, unseen: in float32 a mode may grow by 1.4 a step for so long.
-LONGEST = 256
+LONGEST_SHARED = 256
 
 
 class DynamicsGlobals(NamedTuple):
@@ -128,7 +128,7 @@ class Dynamics(AbstractBlock):
             bend = Bend(tables.g, tables.inputs, expansion, every, mask)
             return Local(messages.gaussian.smooth(every), first, dynamics, bend)
         every = chain(first, dynamics, potential, mask)
-        every = _shared(every, dynamics, mask) if self._shares and T <= LONGEST else every
+        every = _shared(every, dynamics, mask) if self._shares and T <= LONGEST_SHARED else every
         return Local(messages.gaussian.smooth(every), first, dynamics)
 
     def factor(self, local):

@@ -12,7 +12,7 @@ from svae.messages import GaussianSmoothed
 from svae.pgm._additive import Additive
 from svae.pgm._block import AbstractBlock, whole
 from svae.pgm._conditional import Expected, expected_penalty, independent, joint_with_one
-from svae.pgm._forms import Alone, Table
+from svae.pgm._conditional_forms import Alone, Table
 from svae.pgm._linear import gaussian_step, log_normal_by_state, ones
 
 

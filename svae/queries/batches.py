@@ -30,7 +30,7 @@ from svae.data.driven import inputs_in, with_known_inputs
 from svae.data.grouped import numbered, said_of_new
 from svae.model import SVAE
 
-NUMBERS = 2**24  # that one batch may hold
+NUMBERS_OF_A_BATCH = 2**24  # that one batch may hold
 FARTHEST = 1e9  # scales from the mean of the fitted data; squares of more would leave float32
 
 
@@ -101,7 +101,7 @@ def padded(data: Recordings, cost: Callable[[int], int]) -> Iterator[Padded]:
     lengths = np.array([bucket(len(y)) for y in data.sequences])
     for L in np.unique(lengths):
         rows = np.flatnonzero(lengths == L)
-        size = min(bucket(len(rows)), max(1, NUMBERS // cost(int(L))))
+        size = min(bucket(len(rows)), max(1, NUMBERS_OF_A_BATCH // cost(int(L))))
         for first in range(0, len(rows), size):
             yield _pad(data, rows[first : first + size], size, int(L))
 

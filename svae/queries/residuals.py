@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from svae.model import SVAE
 from svae.nets import likelihood_of
 
-FRAMES = 256  # before the forecast that are looked at
+FRAMES_BEFORE = 256  # before the forecast that are looked at
 ERRORS = 2.0  # standard errors above zero where an autocorrelation begins to count
 LAGS = 16  # residuals from which the next ones are predicted
 FLOOR = 0.01  # of their correlation matrix: less is no more than rounding and chance
@@ -33,7 +33,7 @@ def residual(
     """The residual of one recording that ends with frame `last`, its latents at x; zero without additive noise."""
     if not likelihood_of(model.observe).additive:
         return Residual(jnp.zeros((horizon, *y.shape[1:]), y.dtype), jnp.zeros(horizon, y.dtype))
-    frames = last + 1 - min(FRAMES, len(y)) + jnp.arange(min(FRAMES, len(y)))
+    frames = last + 1 - min(FRAMES_BEFORE, len(y)) + jnp.arange(min(FRAMES_BEFORE, len(y)))
     seen = y[jnp.maximum(frames, 0)].reshape(len(frames), -1)
     decoded = model.observe.mean(x[jnp.maximum(frames, 0)]).reshape(len(frames), -1)
     left = jnp.where((frames >= 0)[:, None] & ~jnp.isnan(seen), seen - decoded, 0)

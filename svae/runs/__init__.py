@@ -9,7 +9,7 @@ _HOMES = {
     **dict.fromkeys(("Labels", "merge", "rename", "unmerge", "write_labels"), "_names"),
     **dict.fromkeys(("start",), "_start"),
     **dict.fromkeys(("train",), "_train"),
-    **dict.fromkeys(("assist", "new_model"), "_together"),
+    **dict.fromkeys(("assist", "new_model"), "_processes"),
     **dict.fromkeys(("write_baselines",), "_baselines"),
     **dict.fromkeys(("ranking", "verdict", "words"), "_ranking"),
     **dict.fromkeys(("apply",), "_apply"),

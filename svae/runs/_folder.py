@@ -16,7 +16,7 @@ MODEL, POSTERIOR, BOUTS, NAMES = "model", "posterior", "bouts.csv", "names.json"
 STATES = "states.csv"
 RESTARTS, BASELINES = "restarts.json", "baselines.json"
 STARTS, NULL, SCREE = "starts.json", "null.json", "scree.json"
-LARGEST = 2**30  # bytes of a text file that we read
+LARGEST_TEXT = 2**30  # bytes of a text file that we read
 
 
 class RunError(ValueError):
@@ -81,7 +81,7 @@ def read_text(file: Path) -> str:
     """The text of a file of the folder."""
     try:
         with open(file, "rb") as stream:
-            return stream.read(LARGEST).decode()
+            return stream.read(LARGEST_TEXT).decode()
     except OSError as error:
         raise RunError(f"{file} could not be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

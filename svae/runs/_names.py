@@ -17,7 +17,7 @@ from svae.runs._folder import NAMES, RunError, read_json, write_json, writing
 from svae.runs._posterior import Bout, Posterior
 
 MERGED, BLOCKS = "merged", "blocks"
-LONGEST = 80  # characters of a name
+LONGEST_NAME = 80  # characters of a name
 
 
 class Labels(NamedTuple):
@@ -87,8 +87,8 @@ def rename(labels: Labels, state: int, name: str) -> Labels:
         `Labels`.
     """
     name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    if len(name) > LONGEST:
-        raise RunError(f"a name has at most {LONGEST} characters, not {len(name)}; choose a shorter one")
+    if len(name) > LONGEST_NAME:
+        raise RunError(f"a name has at most {LONGEST_NAME} characters, not {len(name)}; choose a shorter one")
     others = {k: v for k, v in labels.names.items() if k != state}
     return labels._replace(names=others | {state: name} if name else others)
 

@@ -52,8 +52,8 @@ class Bout(NamedTuple):
     block: str = ""  # whose state it is, where there are several discrete blocks
 
 
-SECONDS = ("recording", "state", "start_s", "stop_s", "probability")  # the head of bouts.csv
-FRAMES = ("recording", "state", "start_frame", "stop_frame", "probability")  # and without a frame rate
+HEAD_IN_SECONDS = ("recording", "state", "start_s", "stop_s", "probability")  # the head of bouts.csv
+HEAD_IN_FRAMES = ("recording", "state", "start_frame", "stop_frame", "probability")  # and without a frame rate
 BLOCK = ("block",)  # one more column, where there are several
 
 
@@ -216,7 +216,7 @@ def write_bouts(folder: Path, found: list[Bout]) -> None:
 
 def head_of(found: list[Bout]) -> tuple[str, ...]:
     """The names of the columns: frames where any bout is counted in them."""
-    head = FRAMES if any(b.unit == "frames" for b in found) else SECONDS
+    head = HEAD_IN_FRAMES if any(b.unit == "frames" for b in found) else HEAD_IN_SECONDS
     return head + BLOCK if any(b.block for b in found) else head
 
 
@@ -246,9 +246,9 @@ def read_all_bouts(folder: Path) -> list[Bout]:
     rows = list(csv.reader(io.StringIO(read_text(folder / BOUTS), newline="")))
     try:
         head = tuple(rows[0])
-        if head not in (SECONDS, FRAMES, SECONDS + BLOCK, FRAMES + BLOCK):
+        if head not in (HEAD_IN_SECONDS, HEAD_IN_FRAMES, HEAD_IN_SECONDS + BLOCK, HEAD_IN_FRAMES + BLOCK):
             raise ValueError
-        unit = "frames" if head[:5] == FRAMES or _without_clock(folder) else "s"
+        unit = "frames" if head[:5] == HEAD_IN_FRAMES or _without_clock(folder) else "s"
         return [_bout(row, unit, len(head)) for row in rows[1:]]
     except (ValueError, IndexError):
         raise RunError(f"{folder / BOUTS} is damaged; write it again with `svae apply`") from None

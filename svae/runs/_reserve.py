@@ -13,7 +13,7 @@ from svae.model import SVAE
 from svae.queries.batches import prepare
 from svae.runs._apply import answer_window, answer_windows
 from svae.runs._posterior import write_posterior
-from svae.runs._restarts import FRAMES
+from svae.runs._restarts import COMPARED_FRAMES
 
 MARGIN = 1.25  # a machine gets slower and faster
 FIXED = 1.0  # second, for the model and the tables
@@ -36,7 +36,7 @@ def labelling_seconds(model: SVAE, data: Recordings, folder: Path) -> float:
         number[table.length] += len(table.first)
     total += sum(number[length] * _seconds(model, *kind, folder) for length, kind in kinds.items())
     config = model.config
-    again = config.restarts * FRAMES if config.restarts > 1 and model.pgm.discrete else 0
+    again = config.restarts * COMPARED_FRAMES if config.restarts > 1 and model.pgm.discrete else 0
     return FIXED + MARGIN * total * (1 + min(again, config.restarts * data.frames) / data.frames)
 
 

@@ -20,12 +20,12 @@ from svae.runs._posterior import read_states
 from svae.runs._run import Run
 from svae.runs._stability import plain
 
-FRAMES = 20_000  # that each restart segments, about
+COMPARED_FRAMES = 20_000  # that each restart segments, about
 
 
 def write_restarts(run: Run, state: FitState, data: Recordings, attend: Callable) -> Iterator[int]:
     """restarts.json, from the last model of every restart; yields the number of those that are done."""
-    asked = _leading(data, FRAMES)
+    asked = _leading(data, COMPARED_FRAMES)
     paths: list[np.ndarray | None] = []
     for path in attend(_paths(state.models, asked)):
         paths.append(path)

@@ -26,6 +26,7 @@ from svae.runs._apply import write_answers
 from svae.runs._attended import GRACE, Left, Watch, attended, done, watching
 from svae.runs._folder import MODEL, RunError, append_metrics, locked, log, sync_metrics, writing
 from svae.runs._null import keep_null
+from svae.runs._processes import decide, gathered, new_model
 from svae.runs._quality import read_all_qualities, write_quality
 from svae.runs._reserve import labelling_seconds
 from svae.runs._restarts import write_restarts
@@ -35,7 +36,6 @@ from svae.runs._scree import keep_scree
 from svae.runs._session import Begin, Session, begin, close, require
 from svae.runs._signals import leave, say
 from svae.runs._stability import Stability, keep_starts, stability
-from svae.runs._together import decide, gathered, new_model
 
 LABELLED = 2000  # frames of a held-out stretch whose states are told at each measurement
 SAVE_EVERY = 60.0  # seconds between checkpoints at most, beside those at each measurement

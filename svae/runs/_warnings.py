@@ -8,7 +8,7 @@ import numpy as np
 from svae.config import OWN, Config
 from svae.named import DEFAULT_STATES, tables_of
 
-MOST = 0.8  # of the frames that one state may have
+MOST_OF_ONE_STATE = 0.8  # of the frames that one state may have
 IN_USE = 0.01  # of the frames that a state in use has at least
 RISE = 0.02  # of the whole climb of the held-out bound that its last step may still be
 FEWEST = 3  # measurements that a climb is judged by
@@ -26,7 +26,7 @@ def of_states(shares: Sequence[float], block: str = "", more: int | None = None)
         return []
     used, largest = int(np.sum(shares >= IN_USE)), int(np.argmax(shares))
     found = []
-    if shares[largest] > MOST:
+    if shares[largest] > MOST_OF_ONE_STATE:
         share = f"{100 * shares[largest]:.0f} %"
         found.append(
             f"State {largest}{of} has {share} of the frames: a shorter --target-duration or more steps may divide it."

@@ -34,8 +34,8 @@ class GMM(Discrete, Estimator):
 
 
 @dataclass(kw_only=True, eq=False)
-class HMM(Discrete, Estimator):
-    """A chain of states, and latents that depend on the state."""
+class _Chain(Discrete, Estimator):
+    """States that follow each other in time."""
 
     states: Any = 10
     concentration: Any = 1.0
@@ -45,8 +45,14 @@ class HMM(Discrete, Estimator):
     window: Any = None
     overlap: Any = 10
 
-    MODEL = "hmm"
     ORDERED = True
+
+
+@dataclass(kw_only=True, eq=False)
+class HMM(_Chain):
+    """A chain of states, and latents that depend on the state."""
+
+    MODEL = "hmm"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -62,16 +68,7 @@ class LDS(Continuous, Estimator):
 
 
 @dataclass(kw_only=True, eq=False)
-class SLDS(Discrete, Estimator):
+class SLDS(_Chain):
     """Latents that follow linear dynamics, which switch with the state."""
 
-    states: Any = 10
-    concentration: Any = 1.0
-    stickiness: Any = 0.0
-    target_duration: Any = None  # mean frames of a bout
-    natural_step: Any = 0.1
-    window: Any = None
-    overlap: Any = 10
-
     MODEL = "slds"
-    ORDERED = True

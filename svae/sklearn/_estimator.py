@@ -13,8 +13,8 @@ from svae.data import DataError, Recordings, recordings, with_labels
 from svae.fitting.defaults import model_for
 from svae.fitting.loop import fit
 from svae.queries import infer, score, segment
+from svae.sklearn._as_given import as_given, labels_as, sequences
 from svae.sklearn._fitted import arrays_of, ask, decode, drawn, fitted, rebuilt, remember_names
-from svae.sklearn._forms import as_given, labels_as, sequences
 
 
 @dataclass(kw_only=True, eq=False)

@@ -10,7 +10,7 @@ from svae.config import Config
 from svae.data import DataError
 from svae.model import SVAE, make
 from svae.queries import generate
-from svae.sklearn._forms import sequences
+from svae.sklearn._as_given import sequences
 
 
 def remember_names(estimator: Any, X: Any) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from svae.config import ConfigError
-from svae.view import _bouts, _pictures, _tracks
+from svae.view import _bouts, _pictures, _zoom
 from svae.view._session import Session
 from svae.view._wire import numbers, packed, whole
 
-BINS, FRAMES, SCATTER = 6000, 256, 3000  # at most in one answer
+BINS, FRAMES_AT_ONCE, SCATTER = 6000, 256, 3000  # at most in one answer
 
 
 def run(session: Session, asked: dict[str, str]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _row(session: Session, name: str) -> dict[str, Any]:
 def recording(session: Session, asked: dict[str, str]) -> dict[str, Any]:
     """What the tracks of one recording need to be drawn."""
     track = session.track(_recording(session, asked))
-    low, high, error = _tracks.limits(track)
+    low, high, error = _zoom.limits(track)
     shown = {"lanes": track.lanes.tolist(), "low": low.tolist(), "high": high.tolist(), "error": error}
     return shown | {"spread": np.argsort(-track.found.mean.var(0), kind="stable").tolist()}
 
@@ -56,7 +56,7 @@ def window(session: Session, asked: dict[str, str]) -> bytes:
     """The tracks of a stretch, in bins; its bouts one by one where they are few enough."""
     i, first, last = _stretch(session, asked)
     track, path = session.track(i), session.ethogram(i)
-    edges, found = _tracks.window(track, first, last, whole(asked, "bins", 1, BINS))
+    edges, found = _zoom.window(track, first, last, whole(asked, "bins", 1, BINS))
     a, b = path.at(first), path.at(last - 1) + 1
     time = track.found.time
     arrays = {
@@ -74,7 +74,7 @@ def window(session: Session, asked: dict[str, str]) -> bytes:
         if name != (session.block or next(iter(session.blocks))):
             other = session.of(name)
             arrays[f"state_{name}"] = _bouts.majority(other.ethogram(i), edges, other.K).astype(np.int16)
-    if b - a <= _tracks.BOUTS:
+    if b - a <= _zoom.BOUTS:
         arrays["start"] = np.maximum(path.start[a:b], first).astype(np.int32)
         arrays["bout"] = path.state[a:b].astype(np.int16)
     return packed({"first": first, "last": last}, arrays)
@@ -158,6 +158,6 @@ def _stretch(session, asked) -> tuple[int, int, int]:
 
 def _few(session, asked) -> tuple[int, int, int]:
     i, first, last = _stretch(session, asked)
-    if last - first > FRAMES:
-        raise ConfigError(f"ask for at most {FRAMES} frames at once")
+    if last - first > FRAMES_AT_ONCE:
+        raise ConfigError(f"ask for at most {FRAMES_AT_ONCE} frames at once")
     return i, first, last

@@ -9,9 +9,9 @@ from svae.data import Preprocess, Recordings, preprocessed, sample_frames
 from svae.data.images import shrunk
 from svae.report._skeleton import shortest
 
-SMALL, SAMPLED = 512, 2000  # numbers of a frame that is quickly read, and how many of those are
+SMALL_FRAME, SAMPLED = 512, 2000  # numbers of a frame that is quickly read, and how many of those are
 STRETCHES, STRETCH = 8, 32  # of larger frames, and frames of each
-LONGEST = 256  # pixels of an image that is shown
+LONGEST_SIDE = 256  # pixels of an image that is shown
 TRACES = 6  # columns that are shown, those with the most variance
 BODY, ARENA = (2, 98), (0.3, 99.7)  # percentiles: a tracker that loses the animal must not shrink it
 ROOM = 0.15  # around what is drawn, on each side
@@ -52,7 +52,7 @@ def find_look(frames: np.ndarray, before: Preprocess, kind: str) -> Look:
 
 def some_frames(data: Recordings) -> np.ndarray:
     """Frames (n, *event) from which limits are found; single images of a video would each cost a stretch of it."""
-    if int(np.prod(data.sequences[0].shape[1:])) <= SMALL:
+    if int(np.prod(data.sequences[0].shape[1:])) <= SMALL_FRAME:
         return np.asarray(sample_frames(data, SAMPLED, 0), float)
     long = sorted(data.sequences, key=len)[-STRETCHES:]
     each = -(-STRETCHES // len(long))
@@ -94,5 +94,5 @@ def shown(raw: Recordings, before: Preprocess) -> Recordings:
     event = tuple(raw.sequences[0].shape[1:])
     if before.kind not in ("frames", "depth"):
         return preprocessed(raw, before)
-    size = shrunk(*event[:2], min(LONGEST, max(event[:2])))
+    size = shrunk(*event[:2], min(LONGEST_SIDE, max(event[:2])))
     return preprocessed(raw, dataclasses.replace(before, size=size))

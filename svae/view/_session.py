@@ -17,7 +17,7 @@ from svae.runs._posterior import read_posterior, read_states, states_before
 from svae.runs._quality import Quality, as_counted, read_quality, suspects, warning
 from svae.runs._stability import Stability, Unknown, number
 from svae.runs._stability import as_counted as as_people_count
-from svae.view import _bouts, _pictures, _tracks
+from svae.view import _bouts, _pictures, _zoom
 
 SAMPLED = 400  # frames from which limits are found
 SECONDS_AHEAD = 2.0
@@ -64,10 +64,10 @@ class Session:
         self._lock, self._reading, self._predicting = threading.RLock(), threading.Lock(), threading.Lock()
 
     @functools.lru_cache(3)  # noqa: B019  one session a process
-    def track(self, i: int) -> _tracks.Track:
+    def track(self, i: int) -> _zoom.Track:
         """The answers of recording i."""
         found = read_posterior(self.run.answers(self.names[i]))
-        return _tracks.track(found if self.block is None else found.of(self.block))
+        return _zoom.track(found if self.block is None else found.of(self.block))
 
     def of(self, block: str | None) -> "Session":
         """The session of one of several discrete blocks; this one where none is named."""

@@ -35,7 +35,7 @@ def arrays(model):
 
 @pytest.fixture
 def never_settled(monkeypatch):
-    monkeypatch.setattr(views, "SMALL", -1)
+    monkeypatch.setattr(views, "KEPT_BYTES", -1)
 
 
 def test_a_fit_to_a_file_is_the_fit_to_its_array_bit_for_bit(tmp_path, never_settled):

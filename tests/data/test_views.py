@@ -131,7 +131,7 @@ def test_small_views_settle_in_memory_and_large_ones_do_not(monkeypatch):
     assert all(
         isinstance(y, np.ndarray) and np.array_equal(y, a) for y, a in zip(settled.sequences, arrays, strict=True)
     )
-    monkeypatch.setattr(views, "SMALL", 100)
+    monkeypatch.setattr(views, "KEPT_BYTES", 100)
     assert data.settled(records) is records
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from svae.data import recordings
-from svae.experiments import _foresight, _predictions
+from svae.experiments import _forecast_dynamics, _predictions
 from svae.expfam import MNIW
 from svae.queries import residuals
 
@@ -100,14 +100,14 @@ def test_foresight_finds_the_dynamics_that_last():
     x = np.zeros((3000, 1))
     for t in range(2, 3000):
         x[t] = 1.8 * x[t - 1] - 0.84 * x[t - 2] + rng.normal()
-    x = jnp.asarray(_foresight.stretches([x / x.std()], 20), jnp.float32)
+    x = jnp.asarray(_forecast_dynamics.stretches([x / x.std()], 20), jnp.float32)
     before = jnp.asarray([[float(jnp.sum(x[:, 1] * x[:, 0]) / jnp.sum(x[:, 0] ** 2)), 0.0]])
-    after = _foresight.least_error_ahead(before, x, 3000 / 20)
+    after = _forecast_dynamics.least_error_ahead(before, x, 3000 / 20)
     assert after[0, 0] < before[0, 0] - 0.01
     q = MNIW(before, jnp.eye(1) * 0.01, jnp.eye(2), jnp.asarray(10.0))
-    moved = _foresight.refitted(q, x, 3000 / 20)
+    moved = _forecast_dynamics.refitted(q, x, 3000 / 20)
     assert jnp.all(moved.S > q.S) and jnp.allclose(moved.M, after) and moved.nu == q.nu
-    few = _foresight.least_error_ahead(before, x, 1e-6)
+    few = _forecast_dynamics.least_error_ahead(before, x, 1e-6)
     np.testing.assert_allclose(few, before, atol=1e-3)  # no stretch speaks for another one
 
 
@@ -117,14 +117,14 @@ def test_trust_is_what_left_out_blocks_confirm():
     slow = np.zeros((20_000, 2))
     for t in range(1, len(slow)):
         slow[t] = 0.99 * slow[t - 1] + rng.normal(size=2)
-    assert _foresight.trust([slow[:9000], slow[9000:]], 10).min() > 0.95
+    assert _forecast_dynamics.trust([slow[:9000], slow[9000:]], 10).min() > 0.95
     white = rng.normal(size=(20_000, 2))
-    assert _foresight.trust([white], 10).max() < 0.3
-    assert [len(x) for x in _foresight.blocks([white[:100], white[:40]], 10)] == [25, 25, 25, 25, 40]
-    np.testing.assert_array_equal(_foresight.trust([white[:8]], 10), np.ones(10))
+    assert _forecast_dynamics.trust([white], 10).max() < 0.3
+    assert [len(x) for x in _forecast_dynamics.blocks([white[:100], white[:40]], 10)] == [25, 25, 25, 25, 40]
+    np.testing.assert_array_equal(_forecast_dynamics.trust([white[:8]], 10), np.ones(10))
 
 
 def test_what_is_not_trusted_is_the_mean_of_the_frames_seen():
-    foretold = _foresight.Foresight.mean
+    foretold = _forecast_dynamics.Foresight.mean
     found = foretold(SimpleNamespace(trust=np.array([1.0, 0.5])), np.full((5, 3), 2.0), np.full((7, 2, 3), 4.0))
     np.testing.assert_allclose(found, [[4, 4, 4], [3, 3, 3]])

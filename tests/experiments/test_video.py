@@ -10,7 +10,7 @@ from svae.config import ConfigError
 from svae.data import DataError
 from svae.experiments import _predictions, mouse, syllables
 from svae.experiments._figures import style
-from svae.experiments._recorded import network, recorded
+from svae.experiments._videos import network, recorded
 from svae.progress import quiet
 
 TINY = mouse.Settings(

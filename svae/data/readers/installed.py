@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from ..._installed import READERS, called, installed
-from ..._tables import ConfigError
+from ..._entry_points import READERS, called, installed
+from ..._latent_tables import ConfigError
 from ..recordings import DataError
 
 OURS = {"npy", "npz", "csv", "tsv", "txt", "gz", "parquet", "h5", "hdf5", "nwb", "mat", "nc", "mp4", "avi", "ts", "bvh"}

@@ -179,11 +179,11 @@ def one_step(f, x0, args, *, tolerance: float, max_iterations: int) -> FixedPoin
     """Iterates as fixed_point does, then applies f once more; the gradient sees that last application only.
 
     Args:
-        f: x and args to the next x.
-        x0: Where it begins.
-        args: What f depends on.
-        tolerance: The largest change of an entry at which it ends.
-        max_iterations: The number at which it ends in any case.
+        f: As in `fixed_point`, and so are all others: x and args to the next x.
+        x0: The first x.
+        args: All that f depends on.
+        tolerance: The largest change of an entry at which the iterations end.
+        max_iterations: How many there are at most, before the last application.
 
     Returns:
         `FixedPoint`: x, the iterations and the last change.

@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from svae.cli import _filled
-from svae.cli._placed import Filled, filled
+from svae.cli import _imputed_csv
+from svae.cli._unaligned import Filled, filled
 from svae.config import Config, ConfigError
 from svae.data import load
 from svae.data.preprocess import Preprocess
@@ -84,7 +84,7 @@ def test_a_csv_keeps_its_layout_and_only_what_was_missing_changes(layout, tmp_pa
     data = load(tmp_path / "walk.csv")
     new = np.isnan(data.sequences[0][:]).any(-1)
     found = [Filled(np.where(np.isnan(seen), xy, seen), np.where(new, 1.5, 0), new, 0)]
-    made = _filled.write(tmp_path / "out", str(tmp_path / "walk.csv"), data, found)
+    made = _imputed_csv.write(tmp_path / "out", str(tmp_path / "walk.csv"), data, found)
     assert made == ["walk.csv", "filled.csv"]
     before, after = rows_of(tmp_path / "walk.csv"), rows_of(tmp_path / "out" / "walk.csv")
     assert [len(r) for r in after] == [len(r) for r in before]
@@ -102,13 +102,13 @@ def test_other_formats_become_a_new_csv_and_plain_columns_keep_theirs(tmp_path):
     found = [Filled(xy, np.zeros(xy.shape[:2]), np.zeros(xy.shape[:2], bool), 0)]
     named = load({"walk": xy})
     view = type("View", (), {"points": NAMES})()
-    assert _filled.write(tmp_path / "out", str(tmp_path / "walk.npy"), named._replace(sequences=(view,)), found)
+    assert _imputed_csv.write(tmp_path / "out", str(tmp_path / "walk.npy"), named._replace(sequences=(view,)), found)
     assert np.abs(load(tmp_path / "out" / "walk.csv").sequences[0][:] - xy).max() < 1e-3
     write(tmp_path / "plain.csv", [["time", "a", "b"], [0.0, 1, 2], [0.1, "", 4], [0.2, 5, 6]])
     data = load(tmp_path / "plain.csv")
     y = np.array([[1, 2], [3, 4], [5, 6]], float)
     new = np.array([[0, 0], [1, 0], [0, 0]], bool)
-    _filled.write(tmp_path / "out", str(tmp_path / "plain.csv"), data, [Filled(y, 0.5 * new, new, 0)])
+    _imputed_csv.write(tmp_path / "out", str(tmp_path / "plain.csv"), data, [Filled(y, 0.5 * new, new, 0)])
     assert rows_of(tmp_path / "out" / "plain.csv")[1:] == [["0.0", "1", "2"], ["0.1", "3", "4"], ["0.2", "5", "6"]]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from svae.runs import Labels, Posterior, RunError, merge, rename, unmerge, write_labels
 from svae.runs._names import read_labels, roots
-from svae.view import _bouts, _tracks
+from svae.view import _bouts, _zoom
 
 
 def posterior(T, K=5, D=3, seed=0):
@@ -24,20 +24,20 @@ def posterior(T, K=5, D=3, seed=0):
 )
 def test_bins_are_the_least_the_most_and_the_mean_of_their_frames(first, last, bins):
     found = posterior(9000)
-    edges, shown = _tracks.window(_tracks.track(found), first, last, bins)
+    edges, shown = _zoom.window(_zoom.track(found), first, last, bins)
     assert edges[0] <= first and edges[-1] >= last and (np.diff(edges) > 0).all() and len(edges) <= bins + 1
     for i, (a, b) in enumerate(itertools.pairwise(edges)):
         assert np.array_equal(shown.low[i], found.mean[a:b].min(0))
         assert np.array_equal(shown.high[i], found.mean[a:b].max(0))
         assert shown.error[i] == found.error[a:b].max() and shown.least[i] == found.error[a:b].min()
-        if (last - first) / bins < 2 * _tracks.BLOCK or last == 9000:
+        if (last - first) / bins < 2 * _zoom.BLOCK or last == 9000:
             assert np.allclose(shown.probability[i].sum(), 1, atol=1e-5)
 
 
 def test_gaps_in_the_error_are_passed_over():
     found = posterior(400)
     found.error[10:300] = np.nan
-    _, shown = _tracks.window(_tracks.track(found), 0, 400, 40)
+    _, shown = _zoom.window(_zoom.track(found), 0, 400, 40)
     assert np.isnan(shown.error[2]) and np.isfinite(shown.error[[0, 35]]).all()
 
 
@@ -81,12 +81,12 @@ def test_a_million_frames_take_no_longer_than_a_blink():
     rng = np.random.default_rng(0)
     probability, wide = rng.random((T, 30), np.float32), rng.random((T, 10), np.float32)
     state = np.repeat(rng.integers(0, 30, T // 20), 20).astype(np.int32)
-    track = _tracks.track(Posterior(np.arange(T) / 30, state, probability, wide, wide, wide[:, 0]))
+    track = _zoom.track(Posterior(np.arange(T) / 30, state, probability, wide, wide, wide[:, 0]))
     path = _bouts.ethogram(state, np.arange(30))
     worst = 0.0
     for first, last in ((0, T), (1234, 800_000), (500_000, 600_000), (77, 20_000), (999_000, T)):
         began = time.process_time()
-        edges, found = _tracks.window(track, first, last, 1500)
+        edges, found = _zoom.window(track, first, last, 1500)
         _bouts.majority(path, edges, 30)
         worst = max(worst, time.process_time() - began)
         assert len(found.low) <= 1500

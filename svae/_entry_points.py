@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from svae._tables import ConfigError
+from svae._latent_tables import ConfigError
 
 PGMS, NETS, READERS = "svae.pgms", "svae.nets", "svae.readers"
 

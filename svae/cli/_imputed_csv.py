@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from svae.cli._placed import Filled
+from svae.cli._unaligned import Filled
 
 DIGITS = 7  # of a number that is written
 

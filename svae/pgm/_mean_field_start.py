@@ -18,12 +18,12 @@ from svae.pgm import _sweep
 from svae.pgm._sweep import Node, Nodes
 
 ROUNDS = 4
-MOST = 1024  # combinations of states that are looked at together
+MOST_COMBINATIONS = 1024  # combinations of states that are looked at together
 
 
 def shared(nodes: Nodes) -> list[Node]:
     """The continuous blocks with several parents."""
-    return [n for n in nodes if n.block.continuous and len(n.parents) > 1 and math.prod(n.sizes) <= MOST]
+    return [n for n in nodes if n.block.continuous and len(n.parents) > 1 and math.prod(n.sizes) <= MOST_COMBINATIONS]
 
 
 def first_words(nodes: Nodes, words: dict, args: tuple) -> dict:
