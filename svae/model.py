@@ -61,6 +61,14 @@ class SVAE(eqx.Module):
         psi, said = self.recognize(y, mask), self._said(y, beside.labels)
         return self.pgm.infer(moments, psi, mask, start, said, inputs, group)
 
+    def of_density(self) -> "SVAE":
+        """The same density of the frames, whose q(z) is that of the latent model alone.
+
+        What the place of a frame says of its state keeps states where people see them. It is no part of p(y), and a
+        bound on it is tighter without.
+        """
+        return dataclasses.replace(self, places=None)
+
     def _said(self, y: Array, labels: Array | None) -> dict[str, Array] | None:
         """Potentials on the states that are shown: of the place of each frame, and of its label."""
         if self.pgm.shown is None or (self.places is None and labels is None):
