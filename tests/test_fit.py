@@ -192,13 +192,13 @@ def test_all_measurements_of_a_fit_are_at_the_same_draws(monkeypatch):
     assert len(keys) == OPTIONS["steps"] + 1 and all(key == keys[0] for key in keys)
 
 
-def test_frames_that_are_soon_seen_are_measured_more_often():
-    """25 times each, unless a tenth of the steps or 100 are fewer."""
+def test_a_fit_whose_batch_holds_all_frames_is_measured_more_often():
+    """Every 25 steps in place of 100, unless a tenth of the steps is less."""
     y = np.random.default_rng(0).normal(size=(400, 3))
     for window, batch_size, steps, often in (
         (40, 10, 1000, 25),
-        (40, 3, 1000, 50),
-        (40, 1, 1000, 100),
+        (40, 3, 1000, 100),
+        (40, 3, 500, 50),
         (40, 10, 50, 5),
     ):
         model = model_of("lds", window=window, overlap=2, batch_size=batch_size, steps=steps)

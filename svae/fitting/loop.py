@@ -31,7 +31,7 @@ from svae.model import SVAE
 from svae.starting import never
 
 MOST_BETWEEN = 100  # steps between two measurements of the held-out bound
-SEEN = 25  # times that every frame has been seen between two measurements, at most
+SEEN = 25  # steps between two measurements where each step sees all frames
 LEAST_GAIN = 0.02  # nats per held-out frame; a smaller gain is kept, but gives a fit no more patience
 
 __all__ = ["FitError", "FitState", "Step", "Warm", "final_model", "finished", "fit", "held_out_bound", "start"]
@@ -222,11 +222,12 @@ def _measures(config, data: Prepared, done: int) -> bool:
 
 
 def between_measurements(config, data: Prepared) -> int:
-    """Steps between two measurements of the held-out bound: a tenth of a fit, fewer where all frames are soon seen.
+    """Steps between two measurements of the held-out bound: a tenth of a fit, fewer where a batch holds all frames.
 
-    A fit settles by how often it has seen a frame, not by its steps.
+    With several batches the bound may fall before it rises, and a fit that was measured sooner would end there.
     """
-    return max(1, min(MOST_BETWEEN, config.steps // 10, SEEN * batches_of_epoch(data, config)))
+    most = SEEN if batches_of_epoch(data, config) == 1 else MOST_BETWEEN
+    return max(1, min(most, config.steps // 10))
 
 
 def _of_restart(bound: Bound, state: FitState) -> Bound:

@@ -155,7 +155,8 @@ def _chosen(runs: Runs, shares: tuple[float, ...], starts: int, duration: float 
     """The weight at which starts that ask for the duration, and starts that do not, agree best with each other.
 
     Of weights at which they agree about as well it is the smallest: a few starts say no more. What explains little of
-    the motion, by the number of nats beyond one state for all frames, has no say; a duration that does so is dropped.
+    the motion, by the number of nats beyond one state for all frames, has no say; a duration that does so is dropped, and
+    a weight is not taken at which starts without a duration do so: what is left would agree with itself.
     Of many starts the likelier half has a say: EM ends in many places, and those that are unlikely are not the answer.
     """
     asks = np.arange(starts) < (starts // 2 if duration is not None else 0)
@@ -166,9 +167,10 @@ def _chosen(runs: Runs, shares: tuple[float, ...], starts: int, duration: float 
     gain = runs.worth() - runs.worth_of_one()
     enough = EXPLAINED * gain[sides[0][1]].max()
     holds = lambda side: len(side) > 0 and (enough <= 0 or gain[side].max() >= enough)  # noqa: E731
-    kept = [[run for side in both if holds(side) for run in side] for both in sides]
+    kept = [[run for side in both if holds(side) for run in side] if holds(both[1]) else [] for both in sides]
     stability = np.array([_agreement(runs.labels(numbers)) for numbers in kept])
-    best = int(np.flatnonzero(stability >= np.nanmax(stability) - AS_STABLE)[0]) if len(shares) > 1 else 0
+    known = np.nan_to_num(stability, nan=-1.0)
+    best = int(np.flatnonzero(known >= known.max() - AS_STABLE)[0])
     return Choice(shares[best], float(stability[best]), duration if holds(sides[best][0]) else None)
 
 
