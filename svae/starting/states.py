@@ -155,8 +155,8 @@ def _chosen(runs: Runs, shares: tuple[float, ...], starts: int, duration: float 
     """The weight at which starts that ask for the duration, and starts that do not, agree best with each other.
 
     Of weights at which they agree about as well it is the smallest: a few starts say no more. What explains little of
-    the motion, by the number of nats beyond one state for all frames, has no say; a duration that does so is dropped, and
-    a weight is not taken at which starts without a duration do so: what is left would agree with itself.
+    the motion, by the number of nats beyond one state for all frames, has no say; a duration that does so is dropped,
+    and a weight is not taken at which starts without a duration do so: what is left would agree with itself.
     Of many starts the likelier half has a say: EM ends in many places, and those that are unlikely are not the answer.
     """
     asks = np.arange(starts) < (starts // 2 if duration is not None else 0)
