@@ -8,6 +8,7 @@ A variant of the estimator is another function with the same signature.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -64,17 +65,21 @@ def evidence(
     counted: Bool[Array, "B T"],
     key: PRNGKeyArray,
     beside: Beside = NOTHING,
+    infer: Callable = SVAE.posterior,
 ) -> Evidence:
-    """Lines 1 to 4 of Algorithm 1 for a batch of sequences; on several devices, each takes its own of them."""
+    """Lines 1 to 4 of Algorithm 1 for a batch of sequences; on several devices, each takes its own of them.
+
+    `infer` gives q*(x, z) of one sequence: the model's posterior, or another whose bound is asked for.
+    """
     key_x, key_gamma = (jax.random.split(k, model.config.samples) for k in jax.random.split(key))
     keys = jax.vmap(lambda k: jax.random.split(k, len(y)), out_axes=1)(key_x)  # (B, samples), whatever the devices
     if not is_shared():
-        return _evidence(model, moments, y, mask, counted, keys, beside, key_gamma)
+        return _evidence(infer, model, moments, y, mask, counted, keys, beside, key_gamma)
     arrays, static = eqx.partition((model, moments, key_gamma), eqx.is_array)
 
     def one(arrays, rows):
         model, moments, key_gamma = eqx.combine(arrays, static)
-        return _evidence(model, moments, *rows, key_gamma)
+        return _evidence(infer, model, moments, *rows, key_gamma)
 
     found = by_rows(one, arrays, (y, mask, counted, keys, beside))
     sums = jax.tree.map(lambda x: jnp.sum(x, 0), found)
@@ -82,10 +87,10 @@ def evidence(
     return sums._replace(residual=jnp.max(found.residual), labels=found.labels[0], each=each)
 
 
-def _evidence(model, moments, y, mask, counted, keys, beside, keys_gamma) -> Evidence:
+def _evidence(infer, model, moments, y, mask, counted, keys, beside, keys_gamma) -> Evidence:
     """The evidence of the sequences of one device; keys (B, samples)."""
-    infer = jax.vmap(model.posterior, (None, 0, 0, None, 0))
-    posterior = infer(moments, y, mask, None, beside)  # psi <- r(y; phi), and q*(x) from it
+    each = jax.vmap(functools.partial(infer, model), (None, 0, 0, None, 0))
+    posterior = each(moments, y, mask, None, beside)  # psi <- r(y; phi), and q*(x) from it
 
     def at_a_draw(keys_x, key_gamma):
         x = jax.vmap(lambda q, k: q.sample(key=k))(posterior, keys_x)  # x ~ q*(x)

@@ -61,13 +61,15 @@ class SVAE(eqx.Module):
         psi, said = self.recognize(y, mask), self._said(y, beside.labels)
         return self.pgm.infer(moments, psi, mask, start, said, inputs, group)
 
-    def of_density(self) -> "SVAE":
-        """The same density of the frames, whose q(z) is that of the latent model alone.
+    def tightest(self, moments: Any, y: Array, mask: Array, start: Any = None, beside: Beside = NOTHING) -> Any:
+        """q*(x, z) for bounds of log p(y): `posterior` without what places say of states, where mean field only begins.
 
-        What the place of a frame says of its state keeps states where people see them. It is no part of p(y), and a
-        bound on it is tighter without.
+        That keeps states where people see them. It is no part of p(y), and a bound is tighter without.
         """
-        return dataclasses.replace(self, places=None)
+        if self.places is None or self.pgm.shown is None:
+            return self.posterior(moments, y, mask, start, beside)
+        start = {self.pgm.shown: self.places(y)} if start is None else start
+        return dataclasses.replace(self, places=None).posterior(moments, y, mask, start, beside)
 
     def _said(self, y: Array, labels: Array | None) -> dict[str, Array] | None:
         """Potentials on the states that are shown: of the place of each frame, and of its label."""

@@ -59,7 +59,7 @@ def window_and_batch(model: SVAE, longest: int) -> tuple[int, int]:
 @briefly
 def _evaluate(model, y, mask, counted, key, beside):
     moments = expfam.moments_at_mean(model.q)
-    found = evidence(model.of_density(), moments, y, mask, counted, key, beside)
+    found = evidence(model, moments, y, mask, counted, key, beside, SVAE.tightest)
     return found.log_likelihood - found.kl, _labels(model, moments, found, y, mask, beside), found.each
 
 

@@ -14,7 +14,7 @@ from svae.data import recordings
 from svae.data.carried import without_labels
 from svae.messages import compensated_sum
 from svae.model import SVAE
-from svae.queries.batches import at_least_one, by_recording, frame_cost, posterior, prepare
+from svae.queries.batches import at_least_one, by_recording, frame_cost, prepare
 
 
 class Score(NamedTuple):
@@ -99,7 +99,7 @@ def _score(samples, importance_samples, model, y, mask, keys, beside):
 def _score_one(model, y, mask, key, beside, samples, importance_samples):
     """Bound and importance-weighted bound of one sequence: by step if they are independent, else summed (1,)."""
     key_plain, key_weights = jax.random.split(key)
-    q = posterior(model.of_density(), y, mask, beside)
+    q = model.tightest(expfam.moments(model.q), y, mask, None, beside)
     unit = (lambda a: a) if model.pgm.independent else (lambda a: compensated_sum(a)[None])
 
     def log_likelihood(key):
