@@ -2,7 +2,7 @@
 
 It is taken at the mean of q(theta), as the scores of plain models are: a bound on the density of these recordings under
 one model. What q(theta) does not know belongs to the bound of the training data, where it decides how much is learned.
-What places say of states is left out of q(z): any q(z) gives a bound, and this one is tighter.
+What places say of states is where q(z) begins, and no more: any q(z) gives a bound, and this one is tighter.
 """
 
 from typing import NamedTuple

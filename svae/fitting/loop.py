@@ -258,21 +258,17 @@ def _ended(step: Step) -> Step:
 def _measured(state: FitState, held: np.ndarray) -> tuple[FitState, float]:
     """The state after a measurement of every restart (R,), and the bound of the best.
 
-    Patience begins anew with a gain, ends with measurements that have none, and waits where it is very small.
+    A gain starts the waiting anew; one below LEAST_GAIN is kept, and the waiting goes on from where it was.
     """
     held = np.nan_to_num(np.asarray(held, np.float32), nan=-np.inf)
     restart = int(np.argmax(held))
-    state, gain = (
-        state._replace(restart=jnp.asarray(restart, jnp.int32)),
-        float(held[restart]) - float(state.best_bound),
-    )
-    waited = 0 if gain > LEAST_GAIN else int(state.waited) + (not gain > 0)
-    state = state._replace(waited=jnp.asarray(waited, jnp.int32))
+    gain, waited = float(held[restart]) - float(state.best_bound), int(state.waited)
     if gain > 0:
-        state = state._replace(
-            best=pick(state.models, restart), best_bound=jnp.asarray(held[restart]), best_done=state.done
-        )
-    return state, float(held[restart])
+        best, bound = pick(state.models, restart), jnp.asarray(held[restart])
+        state = state._replace(best=best, best_bound=bound, best_done=state.done)
+    waited = 0 if gain > LEAST_GAIN else waited if gain > 0 else waited + 1
+    restart, waited = (jnp.asarray(number, jnp.int32) for number in (restart, waited))
+    return state._replace(restart=restart, waited=waited), float(held[int(restart)])
 
 
 def _held_out(models: SVAE, data: Prepared, key: PRNGKeyArray, taken: Taken | None) -> list[HeldOut]:

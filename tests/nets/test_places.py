@@ -68,6 +68,20 @@ def test_no_places_change_no_posterior_and_the_derivative_of_the_surrogate_is_th
     np.testing.assert_allclose(slope, q.states, atol=2e-2)  # the fixed point is found to 0.01 nats
 
 
+def test_a_bound_is_tighter_without_places_and_none_changes_nothing(x64):
+    """Any q(z) bounds log p(y); what places add to it is no part of that, so it is taken off before both are compared."""
+    model = svae.make((P,), model="slds", states=K, latent_dim=D, hidden=[4], seed=1)
+    mask, moments = jnp.ones(T, bool), expfam.moments(model.q)
+    said = dataclasses.replace(model, places=places(share=3.0))
+    for seed in range(5):
+        y = jnp.asarray(np.random.default_rng(seed).normal(size=(T, P)))
+        seen, tight = said.posterior(moments, y, mask), said.tightest(moments, y, mask)
+        of_seen = jnp.sum(seen.log_normalizer) - jnp.sum(said.places(y) * seen.states)
+        assert jnp.sum(tight.log_normalizer) > of_seen
+        alone = model.posterior(moments, y, mask), model.tightest(moments, y, mask)
+        np.testing.assert_array_equal(alone[0].states, alone[1].states)
+
+
 def test_a_model_without_dynamics_of_states_has_none():
     assert svae.make((P,), model="hmm").places is None and svae.make((P,), model="slds", states=1).places is None
     assert isinstance(svae.make((P,), model="slds").places, Places)
