@@ -50,7 +50,7 @@ class Config:
         overlap: Further frames on each side of a window, for inference only.
         steps: Steps of the fit after the warm-up.
         linear: The share of the steps in which networks that have a linear map are that map and nothing else.
-        patience: Held-out measurements without improvement before the fit stops; None = never.
+        patience: Held-out measurements without a gain before the fit stops; 0.02 nats begin anew; None = never.
         natural_step: The step size ρ of the natural gradient, 0 < ρ <= 1.
         learning_rate: The step size of the networks' optimiser.
         warmup_steps: Steps of a plain VAE before the latent model is fitted.

@@ -64,7 +64,7 @@ class SVAE(eqx.Module):
     def tightest(self, moments: Any, y: Array, mask: Array, start: Any = None, beside: Beside = NOTHING) -> Any:
         """q*(x, z) for bounds of log p(y): `posterior` without what places say of states, where mean field only begins.
 
-        That keeps states where people see them. It is no part of p(y), and a bound is tighter without.
+        That keeps states where people see them. It is no part of p(y), and a bound is, as a rule, tighter without.
         """
         if self.places is None or self.pgm.shown is None:
             return self.posterior(moments, y, mask, start, beside)
@@ -138,7 +138,7 @@ def make(
     recognize = _recognition(shape, config, key_recognize) if recognize is None else recognize
     if observe is None or isinstance(observe, AbstractLikelihood):
         observe = _observation(shape, config, observe, key_observe)
-    elif config.weights == "gaussian":
+    elif own and config.weights == "gaussian":
         raise ConfigError("weights='gaussian' is of our own observation networks: give yours a q(γ) by draw and kl")
     if own:
         check_networks(recognize, observe, shape, config.latent_dim)

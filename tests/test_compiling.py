@@ -19,6 +19,8 @@ def test_a_program_computes_what_its_function_does(form):
     np.testing.assert_allclose(program(x), wave(x), rtol=1e-5, atol=1e-6)
     inside = jax.jit(lambda x: program(x) + 1)  # options are those of the outer program
     np.testing.assert_allclose(inside(x), wave(x) + 1, rtol=1e-5, atol=1e-6)
+    slope, expected = (jax.grad(lambda x, f=f: jnp.sum(f(x)))(x) for f in (program, wave))  # outside of any program
+    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-5)
     assert program.__name__ == "wave"
 
 

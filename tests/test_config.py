@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import svae
 from svae import config
 from svae.config import CHECKS, MODELS, Config, ConfigError
 
@@ -141,3 +142,8 @@ def test_the_names_are_those_of_the_rooms():
     assert set(config.PRECISIONS) == set(nets.PRECISIONS)
     assert set(config.LIKELIHOODS) == set(nets.LIKELIHOODS)
     assert set(config.VARIANCES) == set(nets.VARIANCES)
+
+
+def test_a_posterior_over_weights_is_made_of_our_own_networks():
+    made = svae.make((3,), model="lds", latent_dim=2, hidden=(4,), weights="gaussian")
+    assert type(made.observe).__name__ == "GaussianWeights"

@@ -198,6 +198,7 @@ def test_a_fit_whose_batch_holds_all_frames_is_measured_more_often():
     for window, batch_size, steps, often in (
         (40, 10, 1000, 25),
         (40, 3, 1000, 100),
+        (40, 7, 1000, 100),
         (40, 3, 500, 50),
         (40, 10, 50, 5),
     ):

@@ -25,7 +25,7 @@ from svae.fitting.held_out import HeldOut, held_out_bound
 from svae.fitting.initialize import cold
 from svae.fitting.prepare import FitError, Prepared, prepare, sizes
 from svae.fitting.program import Taken, keys_of_step, pick, stack, take, take_all
-from svae.fitting.steps import Step, batch_at, batches_of_epoch, failure, give_up, mesh_for, report
+from svae.fitting.steps import Step, batch_at, failure, give_up, mesh_for, report
 from svae.fitting.warm_up import Warm, warm_up
 from svae.model import SVAE
 from svae.starting import never
@@ -62,7 +62,7 @@ def start(models: SVAE, optimizer: optax.GradientTransformation | None = None) -
 
 
 def finished(state: FitState) -> bool:
-    """No more steps to take: all are taken, or the held-out bound has not improved for `patience` measurements."""
+    """No more steps to take: all are taken, or `patience` measurements had no gain since one above LEAST_GAIN."""
     config = state.models.config
     return int(state.done) >= config.steps or (config.patience is not None and int(state.waited) >= config.patience)
 
@@ -224,9 +224,11 @@ def _measures(config, data: Prepared, done: int) -> bool:
 def between_measurements(config, data: Prepared) -> int:
     """Steps between two measurements of the held-out bound: a tenth of a fit, fewer where a batch holds all frames.
 
-    With several batches the bound may fall before it rises, and a fit that was measured sooner would end there.
+    With several batches the bound may fall before it rises, and a fit that was measured sooner would end there. So
+    would one without held-out frames, whose measure is the bound of a single step.
     """
-    most = SEEN if batches_of_epoch(data, config) == 1 else MOST_BETWEEN
+    sees_all = data.held is not None and len(data.table.first) <= config.batch_size
+    most = SEEN if sees_all else MOST_BETWEEN
     return max(1, min(most, config.steps // 10))
 
 

@@ -94,9 +94,7 @@ def forecast(recordings: Recordings, config: Config) -> Forecast:
         "baselines": 2.0 + reading + PLAIN_SEARCHES * each * effort(plain, K, places=False, starts=1),
     }
     around = sum(parts.values())
-    least = around + fit * (
-        1.0 if config.patience is None else min(LEAST, (1 + config.patience) * often / config.steps)
-    )
+    least = around + fit * (1.0 if config.patience is None else min(LEAST, config.patience * often / config.steps))
     memory = round(BASE_GB + 4e-9 * KEPT * batch * _numbers(model) * config.restarts, 2)
     found = {"step": step, "fit": fit, "least": least, "most": around + fit} | parts
     return Forecast(recordings.frames, batch, memory, **{name: round(s, 3) for name, s in found.items()})

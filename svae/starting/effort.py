@@ -38,7 +38,7 @@ def effort(frames: int, K: int, *, places: bool, starts: int = STARTS) -> int:
 
 
 def compared_starts(frames: int, K: int, places: bool, starts: int) -> int:
-    """Starts at each weight that are compared on some of the frames; every other one asks for the duration."""
+    """Starts at each weight that are compared on some of the frames; half ask for the duration, if there is one."""
     if not places or starts == 1:
         return PAIR if starts > 1 else 0
     affordable = PAIRED // (min(frames, COMPARED_FRAMES) * MORE * K)

@@ -56,7 +56,7 @@ class States(NamedTuple):
     switch_cost: float  # nats
     switches: float  # expected number
     place: float  # the weight of where x is
-    stability: float  # mean agreement (ARI) of the runs with this weight; nan for one run
+    stability: float  # mean agreement (ARI) of the likelier half of the runs with this weight; nan for one run
     starts: Starts
     number: int  # of the K states, that the frames pay for; the others have none
 

@@ -69,7 +69,7 @@ def test_no_places_change_no_posterior_and_the_derivative_of_the_surrogate_is_th
 
 
 def test_a_bound_is_tighter_without_places_and_none_changes_nothing(x64):
-    """Any q(z) bounds log p(y); what places add to it is no part of that, so it is taken off before both are compared."""
+    """Any q(z) bounds log p(y). What places add to it is no part of that, and is taken off before both are compared."""
     model = svae.make((P,), model="slds", states=K, latent_dim=D, hidden=[4], seed=1)
     mask, moments = jnp.ones(T, bool), expfam.moments(model.q)
     said = dataclasses.replace(model, places=places(share=3.0))
