@@ -47,6 +47,7 @@ SMALLEST = 1e-12
 SWEEPS = 25  # of mean field on the warm latents
 FILLINGS = 10  # rounds in which missing entries are filled in before PCA
 PINNED = 1e4  # precision that holds x at a warm latent
+PLACE_IN_A_FIT = 4.0  # times its weight in the search
 LEAST_NOISE = (0.03, 0.1)  # of the sd of the data: where nothing is left to noise, and elsewhere
 
 
@@ -241,10 +242,13 @@ def search_latents(
 
 
 def _with_places(model: SVAE, found: States, places: list[np.ndarray]) -> SVAE:
-    """The model whose states have the places that they were found with."""
+    """The model whose states have the places that they were found with.
+
+    The fit is surer of x than the search was, so that motion says more of the states, and place has to as well.
+    """
     mean, covariance = place_of_states(places, found.weights)
     root = np.linalg.inv(np.linalg.cholesky(covariance))
-    values = [jnp.asarray(a, jnp.result_type(float)) for a in (mean, root, found.place)]
+    values = [jnp.asarray(a, jnp.result_type(float)) for a in (mean, root, PLACE_IN_A_FIT * found.place)]
     return eqx.tree_at(lambda m: (m.places.mean, m.places.root, m.places.share), model, values)
 
 
