@@ -53,9 +53,9 @@ def _compiled(function: Callable, level: int) -> Callable:
         return eqx.filter_jit(function, compiler_options=options(level))
 
     @functools.wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
-        values = (jnp.zeros(()), *jax.tree.leaves((arguments, named)))
+    def call(*arguments: Any) -> Any:
+        values = (jnp.zeros(()), *jax.tree.leaves(arguments))
         within = any(isinstance(value, jax.core.Tracer) for value in values)  # another program, or a derivative
-        return function(*arguments, **named) if within else program()(*arguments, **named)
+        return function(*arguments) if within else program()(*arguments)
 
     return call
